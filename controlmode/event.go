@@ -27,8 +27,9 @@ type BlockBegin struct {
 	Guard Guard
 }
 
-// BlockEnd is the matching %end or %error line. Body is owned by the receiver
-// of the event. Error tells %error.
+// BlockEnd is the matching %end or %error line. Body holds the lines between the
+// guards, each with its LF, and is owned by the receiver of the event. Error
+// tells %error.
 type BlockEnd struct {
 	Guard Guard
 	Body  []byte
@@ -132,36 +133,43 @@ type (
 	// Exit is %exit, the last line before end of file. Reason is mostly empty.
 	Exit struct{ Reason string }
 	// Unknown is a %word this package does not know, or one it knows whose
-	// fields it cannot read. Line is the whole line.
-	Unknown struct{ Line string }
+	// fields it cannot read. Line is the whole line but for the last Cut bytes
+	// of one beyond the parser's limit.
+	Unknown struct {
+		Line string
+		Cut  int64
+	}
 	// Stray is a line outside every block that does not start with %: late
 	// run-shell output, errors of a sourced file, the rest of a subscription
-	// value with a newline. It is never part of a reply.
-	Stray struct{ Line string }
+	// value with a newline. It is never part of a reply. Cut is as in Unknown.
+	Stray struct {
+		Line string
+		Cut  int64
+	}
 )
 
-func (*Output) event()               {}
-func (BlockBegin) event()            {}
-func (BlockEnd) event()              {}
-func (PaneModeChanged) event()       {}
-func (Pause) event()                 {}
-func (Continue) event()              {}
-func (SessionsChanged) event()       {}
-func (SessionChanged) event()        {}
-func (ClientSessionChanged) event()  {}
-func (ClientDetached) event()        {}
-func (SessionRenamed) event()        {}
-func (SessionWindowChanged) event()  {}
-func (WindowAdd) event()             {}
-func (WindowClose) event()           {}
-func (WindowRenamed) event()         {}
-func (WindowPaneChanged) event()     {}
-func (LayoutChange) event()          {}
-func (SubscriptionChanged) event()   {}
-func (PasteBufferChanged) event()    {}
-func (PasteBufferDeleted) event()    {}
-func (Message) event()               {}
-func (ConfigError) event()           {}
-func (Exit) event()                  {}
-func (Unknown) event()               {}
-func (Stray) event()                 {}
+func (*Output) event()              {}
+func (BlockBegin) event()           {}
+func (BlockEnd) event()             {}
+func (PaneModeChanged) event()      {}
+func (Pause) event()                {}
+func (Continue) event()             {}
+func (SessionsChanged) event()      {}
+func (SessionChanged) event()       {}
+func (ClientSessionChanged) event() {}
+func (ClientDetached) event()       {}
+func (SessionRenamed) event()       {}
+func (SessionWindowChanged) event() {}
+func (WindowAdd) event()            {}
+func (WindowClose) event()          {}
+func (WindowRenamed) event()        {}
+func (WindowPaneChanged) event()    {}
+func (LayoutChange) event()         {}
+func (SubscriptionChanged) event()  {}
+func (PasteBufferChanged) event()   {}
+func (PasteBufferDeleted) event()   {}
+func (Message) event()              {}
+func (ConfigError) event()          {}
+func (Exit) event()                 {}
+func (Unknown) event()              {}
+func (Stray) event()                {}

@@ -43,18 +43,25 @@ func ParsePaneID(s string) (PaneID, error) {
 }
 
 func parseID(sigil byte, s string) (uint32, error) {
-	if len(s) < 2 || s[0] != sigil {
+	n, ok := idNumber(sigil, s)
+	if !ok {
 		return 0, fmt.Errorf("not a tmux id of the form %cN: %q", sigil, s)
+	}
+	return n, nil
+}
+
+// idNumber reads a sigil and a decimal number of at most 32 bits.
+func idNumber[T ~string | ~[]byte](sigil byte, s T) (uint32, bool) {
+	if len(s) < 2 || len(s) > 11 || s[0] != sigil {
+		return 0, false
 	}
 	var n uint64
 	for i := 1; i < len(s); i++ {
 		c := s[i]
 		if c < '0' || c > '9' {
-			return 0, fmt.Errorf("not a tmux id of the form %cN: %q", sigil, s)
+			return 0, false
 		}
-		if n = n*10 + uint64(c-'0'); n > 1<<32-1 {
-			return 0, fmt.Errorf("tmux id out of range: %q", s)
-		}
+		n = n*10 + uint64(c-'0')
 	}
-	return uint32(n), nil
+	return uint32(n), n <= 1<<32-1
 }

@@ -2,6 +2,14 @@ package controlmode
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
 	"time"
 )
 
@@ -33,10 +41,16 @@ func (s Socket) Args() []string {
 	return nil
 }
 
+const defaultGrace = 2 * time.Second
+
 // Process is a tmux control client started as a child process.
 type Process struct {
 	// Client is the connection; Run of the Process runs it.
 	*Client
+
+	cmd    *exec.Cmd
+	stderr *bounded // complete once the child is reaped
+	grace  time.Duration
 }
 
 // AttachConfig says how to start a control client.
@@ -53,13 +67,95 @@ type AttachConfig struct {
 }
 
 // Attach starts tmux -N -u -C ... attach-session -E -t '$N' -f flags. The
-// child is running when it returns; Run must be called to reap it.
-func Attach(cfg AttachConfig) (*Process, error) { panic("skeleton") }
+// child is running when it returns; Run must be called to reap it. The error is
+// ErrNoBinary if there is no tmux; whether there is a server and the session,
+// Run tells.
+//
+// The child has no parent-death signal: on Linux that is tied to the thread that
+// forked, not to the process. It ends all the same when this process does,
+// however it does: tmux takes the end of its connection as a detach.
+func Attach(cfg AttachConfig) (*Process, error) {
+	path, err := lookBinary(cfg.Bin)
+	if err != nil {
+		return nil, err
+	}
+	args := append([]string{"-N", "-u", "-C"}, cfg.Socket.Args()...)
+	args = append(args, "attach-session", "-E", "-t", cfg.Session.String())
+	if len(cfg.Flags) > 0 {
+		args = append(args, "-f", strings.Join(cfg.Flags, ","))
+	}
+	p := &Process{cmd: exec.Command(path, args...), stderr: &bounded{limit: maxStderr}, grace: cfg.Grace}
+	if p.grace <= 0 {
+		p.grace = defaultGrace
+	}
+	p.cmd.Env, p.cmd.Dir = environment(os.Environ()), "/"
+	p.cmd.Stderr = p.stderr
+	p.cmd.WaitDelay = time.Second // should a descendant hold stderr open
+	var conn io.ReadWriteCloser
+	switch cfg.Transport {
+	case PTY, "":
+		conn, err = startPTY(p.cmd)
+	case Pipe:
+		conn, err = startPipe(p.cmd)
+	default:
+		err = fmt.Errorf("unknown transport %q", cfg.Transport)
+	}
+	if err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			err = fmt.Errorf("%w: %w", ErrNoBinary, err)
+		}
+		return nil, fmt.Errorf("starting tmux: %w", err)
+	}
+	p.Client = NewClient(conn, cfg.Options)
+	return p, nil
+}
 
 // PID is the process id of the tmux client, equal to #{client_pid}.
-func (p *Process) PID() int { panic("skeleton") }
+func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 // Run runs the connection and returns when it has ended and the child has been
-// reaped. The error carries what tmux printed before the protocol began, if
-// attaching failed.
-func (p *Process) Run(ctx context.Context) error { panic("skeleton") }
+// reaped. The error is that of Client.Run; if attaching failed, it carries what
+// tmux said: ErrNoServer, ErrNoSessions, or a *CommandError.
+func (p *Process) Run(ctx context.Context) error {
+	exited := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer close(exited)
+		p.cmd.Wait() // the exit status says nothing that the protocol does not
+	})
+	wg.Go(func() { p.guard(exited) })
+	err := p.Client.Run(ctx)
+	wg.Wait()
+	if err != nil && !closed(p.Ready()) {
+		if text := strings.TrimSpace(p.stderr.String()); text != "" && ctx.Err() == nil {
+			return refusal([]string{"attach-session"}, text)
+		}
+	}
+	return err
+}
+
+// guard makes sure that neither side outlives the other by more than the grace:
+// a child that does not leave is killed, and a connection whose child is gone
+// (a stopped server keeps our terminal open) is closed.
+func (p *Process) guard(exited <-chan struct{}) {
+	select {
+	case <-exited:
+		left := time.NewTimer(p.grace)
+		defer left.Stop()
+		select {
+		case <-p.shut:
+		case <-left.C: // the rest of its output should have come by now
+			p.Close()
+		}
+		return
+	case <-p.shut:
+	}
+	left := time.NewTimer(p.grace)
+	defer left.Stop()
+	select {
+	case <-exited:
+	case <-left.C:
+		p.cmd.Process.Signal(syscall.SIGKILL)
+		<-exited
+	}
+}

@@ -1,0 +1,271 @@
+package controlmode_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"tmux-mcpd/controlmode"
+)
+
+// server is a real tmux server on a socket of its own.
+type server struct {
+	controlmode.Binary
+}
+
+func startServer(t *testing.T, args ...string) server {
+	t.Helper()
+	if _, err := exec.LookPath("tmux"); err != nil {
+		t.Skip("no tmux binary in PATH")
+	}
+	// Not t.TempDir: a socket's path is limited to about 100 bytes.
+	dir, err := os.MkdirTemp("", "cm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	s := server{controlmode.Binary{Socket: controlmode.Socket{Path: filepath.Join(dir, "s")}}}
+	base := []string{"-u", "-S", s.Socket.Path, "-f", "/dev/null"}
+	if len(args) == 0 {
+		args = []string{"new-session", "-d", "-s", "main", "-x", "100", "-y", "30", "cat"}
+	}
+	cmd := exec.Command("tmux", append(base, args...)...)
+	cmd.Env = append(os.Environ(), "TMUX=", "LC_ALL=C.UTF-8")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("starting tmux: %v: %s", err, out)
+	}
+	t.Cleanup(func() { s.Output(context.Background(), controlmode.Cmd("kill-server")) })
+	return s
+}
+
+// ask runs one command through the tmux binary.
+func (s server) ask(t *testing.T, words ...string) string {
+	t.Helper()
+	out, err := s.Output(t.Context(), controlmode.Cmd(words[0], words[1:]...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSuffix(string(out), "\n")
+}
+
+// control is an attached control client.
+type control struct {
+	*controlmode.Process
+	events *eventLog
+	ended  chan error
+}
+
+func (s server) start(t *testing.T, cfg controlmode.AttachConfig) *control {
+	t.Helper()
+	cfg.Socket = s.Socket
+	c := &control{events: &eventLog{}, ended: make(chan error, 1)}
+	if cfg.Options.Event == nil {
+		cfg.Options.Event = c.events.add
+	}
+	p, err := controlmode.Attach(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Process = p
+	go func() { c.ended <- p.Run(context.Background()) }()
+	t.Cleanup(func() {
+		p.Close()
+		<-p.Done()
+	})
+	return c
+}
+
+func (s server) attach(t *testing.T, cfg controlmode.AttachConfig) *control {
+	t.Helper()
+	c := s.start(t, cfg)
+	select {
+	case <-c.Ready():
+	case err := <-c.ended:
+		t.Fatalf("attach: %v", err)
+	}
+	return c
+}
+
+// run sends one command and wants it to succeed.
+func (c *control) run(t *testing.T, words ...string) string {
+	t.Helper()
+	req := one(words...)
+	reply, err := c.Do(t.Context(), req)
+	if err == nil {
+		err = reply.Err(req)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSuffix(string(reply.Blocks[0].Body), "\n")
+}
+
+// gone tells whether a process has been reaped.
+func gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
+
+var transports = []controlmode.Transport{controlmode.PTY, controlmode.Pipe}
+
+func forTransports(t *testing.T, f func(t *testing.T, transport controlmode.Transport)) {
+	for _, tr := range transports {
+		t.Run(string(tr), func(t *testing.T) { f(t, tr) })
+	}
+}
+
+func TestTmuxAttachAndDetach(t *testing.T) {
+	forTransports(t, func(t *testing.T, tr controlmode.Transport) {
+		s := startServer(t)
+		before := s.ask(t, "show-environment", "-t", "main")
+		c := s.attach(t, controlmode.AttachConfig{Transport: tr, Flags: []string{"ignore-size", "no-output"}})
+		if got := c.run(t, "display-message", "-p", "#{client_pid} #{client_flags} #{client_utf8}"); !strings.HasPrefix(got, strconv.Itoa(c.PID())+" ") ||
+			!strings.Contains(got, "ignore-size") || !strings.Contains(got, "no-output") || !strings.HasSuffix(got, " 1") {
+			t.Errorf("client %q, pid %d", got, c.PID())
+		}
+		if got := c.run(t, "display-message", "-p", "\u00e4\u4e2d"); got != "\u00e4\u4e2d" {
+			t.Errorf("text came back as %q", got)
+		}
+		c.Close()
+		if err := <-c.ended; err != nil {
+			t.Errorf("Run = %v", err)
+		}
+		if !gone(c.PID()) {
+			t.Error("the client process is still there")
+		}
+		if got := s.ask(t, "list-clients"); got != "" {
+			t.Errorf("clients left: %s", got)
+		}
+		if after := s.ask(t, "show-environment", "-t", "main"); after != before {
+			t.Errorf("session environment changed from %q to %q", before, after)
+		}
+	})
+}
+
+// C16: attaching, reading and detaching leave window sizes as they were.
+func TestC16WindowSizeUntouched(t *testing.T) {
+	forTransports(t, func(t *testing.T, tr controlmode.Transport) {
+		s := startServer(t)
+		size := func() string { return s.ask(t, "display-message", "-p", "-t", "main:", "#{window_width}x#{window_height}") }
+		if got := size(); got != "100x30" {
+			t.Fatalf("size %s", got)
+		}
+		c := s.attach(t, controlmode.AttachConfig{Transport: tr, Flags: []string{"ignore-size"}})
+		c.run(t, "capture-pane", "-p", "-t", "%0")
+		if got := size(); got != "100x30" {
+			t.Errorf("size %s while attached", got)
+		}
+		c.Close()
+		<-c.ended
+		if got := size(); got != "100x30" {
+			t.Errorf("size %s after detaching", got)
+		}
+	})
+}
+
+func TestTmuxAttachErrors(t *testing.T) {
+	forTransports(t, func(t *testing.T, tr controlmode.Transport) {
+		s := startServer(t)
+		c := s.start(t, controlmode.AttachConfig{Transport: tr, Session: 99})
+		var cerr *controlmode.CommandError
+		if err := <-c.ended; !errors.As(err, &cerr) || cerr.Text != "can't find session: $99" {
+			t.Errorf("Run = %v", err)
+		}
+		s.ask(t, "set-option", "-s", "exit-empty", "off")
+		s.ask(t, "kill-session", "-t", "=main")
+		c = s.start(t, controlmode.AttachConfig{Transport: tr})
+		if err := <-c.ended; !errors.Is(err, controlmode.ErrNoSessions) {
+			t.Errorf("Run on an empty server = %v", err)
+		}
+		s.ask(t, "kill-server")
+		c = s.start(t, controlmode.AttachConfig{Transport: tr})
+		if err := <-c.ended; !errors.Is(err, controlmode.ErrNoServer) {
+			t.Errorf("Run without a server = %v", err)
+		}
+		if _, err := s.Output(t.Context(), controlmode.Cmd("list-sessions")); !errors.Is(err, controlmode.ErrNoServer) {
+			t.Errorf("Output without a server = %v", err)
+		}
+		if _, err := controlmode.Attach(controlmode.AttachConfig{Transport: tr, Bin: "/nonexistent/tmux"}); !errors.Is(err, controlmode.ErrNoBinary) {
+			t.Errorf("Attach without a binary = %v", err)
+		}
+	})
+}
+
+func TestTmuxServerDies(t *testing.T) {
+	forTransports(t, func(t *testing.T, tr controlmode.Transport) {
+		s := startServer(t)
+		c := s.attach(t, controlmode.AttachConfig{Transport: tr})
+		pid, _ := strconv.Atoi(c.run(t, "display-message", "-p", "#{pid}"))
+		syscall.Kill(pid, syscall.SIGKILL)
+		if err := <-c.ended; err != nil {
+			t.Errorf("Run = %v", err)
+		}
+		if !gone(c.PID()) {
+			t.Error("the client process is still there")
+		}
+		if _, err := c.Do(t.Context(), one("list-panes")); !errors.Is(err, controlmode.ErrClosed) {
+			t.Errorf("Do = %v", err)
+		}
+	})
+}
+
+// D11: a stopped server costs every caller its deadline and no more, leaves
+// nothing behind, and is served again when it goes on.
+func TestD11StoppedServer(t *testing.T) {
+	forTransports(t, func(t *testing.T, tr controlmode.Transport) {
+		s := startServer(t)
+		c := s.attach(t, controlmode.AttachConfig{Transport: tr, Grace: 100 * time.Millisecond})
+		pid, _ := strconv.Atoi(c.run(t, "display-message", "-p", "#{pid}"))
+		syscall.Kill(pid, syscall.SIGSTOP)
+		t.Cleanup(func() { syscall.Kill(pid, syscall.SIGCONT) }) // before kill-server
+		var wg sync.WaitGroup
+		for i := range 200 {
+			wg.Go(func() {
+				// Enough to fill every buffer on the way, so that the writer blocks.
+				req := one("display-message", "-p", strings.Repeat("a", 10000))
+				req.Timeout = time.Duration(500+i) * time.Millisecond
+				if _, err := c.Do(t.Context(), req); !errors.Is(err, controlmode.ErrTimeout) {
+					t.Errorf("Do = %v", err)
+				}
+			})
+		}
+		wg.Wait()
+		if err := <-c.ended; !errors.Is(err, controlmode.ErrTimeout) {
+			t.Errorf("Run = %v", err)
+		}
+		if !gone(c.PID()) {
+			t.Error("the client process is still there")
+		}
+		syscall.Kill(pid, syscall.SIGCONT)
+		c = s.attach(t, controlmode.AttachConfig{Transport: tr})
+		if got := c.run(t, "display-message", "-p", "ok"); got != "ok" {
+			t.Errorf("answer %q", got)
+		}
+	})
+}
+
+func TestTmuxFencedCapture(t *testing.T) {
+	forTransports(t, func(t *testing.T, tr controlmode.Transport) {
+		s := startServer(t, "new-session", "-d", "-s", "main", "-x", "80", "-y", "24",
+			"printf '%%end 1 2 1\\n%%output %%0 hi\\n%%exit\\n'; exec cat")
+		c := s.attach(t, controlmode.AttachConfig{Transport: tr})
+		want := "%end 1 2 1\n%output %0 hi\n%exit"
+		for got := ""; got != want; {
+			req := controlmode.Request{Fence: true, Commands: []controlmode.Command{
+				controlmode.Cmd("display-message", "-p", "-t", "%0", "#{cursor_y}"), controlmode.Cmd("capture-pane", "-p", "-t", "%0")}}
+			reply, err := c.Do(t.Context(), req)
+			if err != nil || len(reply.Blocks) != 2 {
+				t.Fatalf("Do = %+v, %v", reply, err)
+			}
+			got = strings.TrimRight(string(reply.Blocks[1].Body), "\n")
+			if strings.TrimSpace(string(reply.Blocks[0].Body)) == "3" && got != want {
+				t.Fatalf("capture %q", got)
+			}
+		}
+	})
+}

@@ -1,0 +1,132 @@
+package controlmode
+
+import (
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+
+	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
+)
+
+// startPTY starts cmd on a raw pseudo terminal and returns the other end.
+func startPTY(cmd *exec.Cmd) (io.ReadWriteCloser, error) {
+	master, slave, err := pty.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer slave.Close()
+	defer master.Close()
+	// A size, because a terminal of 0x0 is odd; it never counts for windows, as we
+	// never send refresh-client -C.
+	if err := pty.Setsize(master, &pty.Winsize{Rows: 24, Cols: 80}); err != nil {
+		return nil, err
+	}
+	// Raw before the child starts: a cooked line discipline would echo what we
+	// send and cut it at 4,095 bytes.
+	if _, err := term.MakeRaw(int(slave.Fd())); err != nil {
+		return nil, err
+	}
+	cmd.Stdin, cmd.Stdout = slave, slave
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	conn, err := wakeable(master)
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return terminal{conn, cmd.Process}, nil
+}
+
+// wakeable duplicates a file into one on which Close wakes a blocked Read and
+// Write. The ioctls of the pty library have put the original into blocking
+// mode for good.
+func wakeable(f *os.File) (*os.File, error) {
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	// On macOS non-blocking terminals are said to make readers spin, so there
+	// the end of the child ends the Read.
+	if runtime.GOOS != "darwin" {
+		if err := unix.SetNonblock(fd, true); err != nil {
+			unix.Close(fd)
+			return nil, err
+		}
+	}
+	return os.NewFile(uintptr(fd), "ptmx"), nil
+}
+
+// terminal is our end of a pty.
+type terminal struct {
+	*os.File
+	child *os.Process
+}
+
+// Read turns EIO, which is how Linux tells that the other end has been closed,
+// into end of file.
+func (t terminal) Read(b []byte) (int, error) {
+	n, err := t.File.Read(b)
+	if errors.Is(err, syscall.EIO) {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// Close ends the connection.
+func (t terminal) Close() error {
+	if runtime.GOOS == "darwin" {
+		t.child.Signal(syscall.SIGTERM) // see wakeable
+	}
+	return t.File.Close()
+}
+
+// startPipe starts cmd on one end of a socket pair and returns the other. Only
+// our end is non-blocking: a child that inherits a non-blocking one breaks.
+func startPipe(cmd *exec.Cmd) (io.ReadWriteCloser, error) {
+	syscall.ForkLock.RLock() // no fork may see the pair before it is close-on-exec
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err == nil {
+		unix.CloseOnExec(fds[0])
+		unix.CloseOnExec(fds[1])
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		return nil, os.NewSyscallError("socketpair", err)
+	}
+	theirs := os.NewFile(uintptr(fds[1]), "tmux")
+	defer theirs.Close()
+	if err := unix.SetNonblock(fds[0], true); err != nil {
+		unix.Close(fds[0])
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	ours := os.NewFile(uintptr(fds[0]), "tmux")
+	cmd.Stdin, cmd.Stdout = theirs, theirs
+	// A session of its own, so that a Ctrl-C in the daemon's terminal does not
+	// end the client before we have.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		ours.Close()
+		return nil, err
+	}
+	return stream{ours}, nil
+}
+
+// stream is our end of a socket pair.
+type stream struct{ *os.File }
+
+// Read turns ECONNRESET, which is how Linux tells that the other end was closed
+// with something of ours unread, into end of file.
+func (s stream) Read(b []byte) (int, error) {
+	n, err := s.File.Read(b)
+	if errors.Is(err, syscall.ECONNRESET) {
+		err = io.EOF
+	}
+	return n, err
+}
