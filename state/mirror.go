@@ -3,6 +3,9 @@ package state
 import (
 	"context"
 	"errors"
+	"os"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -47,130 +50,138 @@ type Config struct {
 }
 
 // Mirror keeps in step with one tmux server. All methods may be called by any
-// goroutine once Run has been started.
-type Mirror struct{}
+// goroutine while Run runs.
+type Mirror struct {
+	cfg     Config
+	log     *zap.Logger
+	path    string // absolute path of the tmux socket
+	reads   refresher
+	model   atomic.Pointer[Model]
+	hint    chan struct{} // capacity 1: something structural changed
+	kick    chan struct{} // capacity 1: a read wants to be attached now
+	unknown atomic.Uint64
+	watches watches
+
+	mu       sync.Mutex // guards the fields that follow
+	att      *attachment
+	changed  chan struct{} // closed and replaced when att or reason changes
+	reason   error         // why att is nil
+	since    time.Time
+	lastErr  string
+	own      map[int]time.Time // pids of our clients; zero while alive, else when it was reaped
+	lastLife ServerID          // of the newest attachment, also while detached
+	ended    bool
+}
+
+// attachment is one life of the structure client.
+type attachment struct {
+	proc   *controlmode.Process
+	server Server
+}
 
 // New makes a Mirror. It starts nothing.
-func New(cfg Config) *Mirror { panic("skeleton") }
+func New(cfg Config) *Mirror {
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = 10 * time.Second
+	}
+	if cfg.PaneBytes <= 0 {
+		cfg.PaneBytes = 1 << 20
+	}
+	if cfg.AllBytes <= 0 {
+		cfg.AllBytes = 256 << 20
+	}
+	if cfg.Log == nil {
+		cfg.Log = zap.NewNop()
+	}
+	m := &Mirror{
+		cfg: cfg, log: cfg.Log, path: cfg.Socket.Abs(os.Getenv, os.Getuid()),
+		hint: make(chan struct{}, 1), kick: make(chan struct{}, 1),
+		changed: make(chan struct{}), reason: ErrDetached, since: time.Now(), own: map[int]time.Time{},
+	}
+	m.reads.ask, m.reads.publish, m.reads.started = m.ask, m.publish, make(chan struct{})
+	m.watches.init(m)
+	m.model.Store(&Model{superseded: make(chan struct{})})
+	return m
+}
 
 // Run attaches, stays attached, re-attaches, and returns when ctx is done and
 // everything it started has ended. It never starts a tmux server.
-func (m *Mirror) Run(ctx context.Context) error { panic("skeleton") }
+func (m *Mirror) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	m.reads.start(ctx, &wg)
+	wg.Go(func() { m.watches.run(ctx) })
+	wg.Go(func() { m.follow(ctx) })
+	m.stayAttached(ctx)
+	m.mu.Lock()
+	m.ended = true
+	m.mu.Unlock()
+	m.setDetached(ErrDetached)
+	wg.Wait()
+	return ctx.Err()
+}
+
+// follow refreshes the published model when tmux hints at a change, and at a
+// slow period for the changes tmux keeps silent about.
+func (m *Mirror) follow(ctx context.Context) {
+	const settle, slow = 5 * time.Millisecond, 10 * time.Second
+	tick := time.NewTicker(slow)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case <-m.hint:
+			if !pause(ctx, settle) {
+				return
+			}
+			select { // what came meanwhile is covered
+			case <-m.hint:
+			default:
+			}
+		}
+		if m.attachedNow() == nil {
+			continue
+		}
+		if _, err := m.reads.read(ctx, Full); err != nil && ctx.Err() == nil {
+			m.log.Info("refresh", zap.Error(err))
+		}
+	}
+}
+
+// publish makes a full model the newest one. Only the refresher calls it, one
+// call at a time.
+func (m *Mirror) publish(next *Model) {
+	old := m.model.Load()
+	next.Rev = old.Rev + 1
+	next.superseded = make(chan struct{})
+	m.model.Store(next)
+	close(old.superseded)
+	m.watches.poke()
+}
 
 // Model is the newest published model; one atomic load. It can be stale: reads
 // go through Arrive.
-func (m *Mirror) Model() *Model { panic("skeleton") }
+func (m *Mirror) Model() *Model { return m.model.Load() }
 
-// Arrive marks the moment a call arrived (promise P1) and the tables it will
-// ask for. It starts nothing. All reads of one batch share one Arrival.
-func (m *Mirror) Arrive(t Tables) *Arrival { panic("skeleton") }
-
-// Arrival is one call's look at tmux.
-type Arrival struct{}
-
-// Model answers the tables t of a refresh that started after the Arrival was
-// made. Tables declared in Arrive come with one shared refresh; others cost
-// their own. Without a tmux server the model is empty (Server.ID zero).
-func (a *Arrival) Model(ctx context.Context, t Tables) (*Model, error) { panic("skeleton") }
-
-// Pane answers a model with that one pane, its Links, and all clients: one round
-// trip whatever the number of panes, unless the pane's window has several
-// placements. ErrNotFound or ErrNoServer otherwise.
-func (a *Arrival) Pane(ctx context.Context, id controlmode.PaneID) (*Model, error) { panic("skeleton") }
-
-// Do runs a request on the structure client. Writes are never repeated: after
-// a lost connection the caller cannot know whether the request was executed.
-func (m *Mirror) Do(ctx context.Context, req controlmode.Request) (controlmode.Reply, error) {
-	panic("skeleton")
+// nudge fills a channel of capacity 1 without waiting.
+func nudge(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
 }
 
-// CaptureRange says what of a pane's grid to capture. Rows are tmux's: 0 is the
-// top of the visible screen, negative rows are history.
-type CaptureRange struct {
-	Start, End *int // nil: the visible screen's end of the range
-	Join       bool // join wrapped rows
-	// MaxRows shortens the range before tmux is asked, keeping its end; 0 for
-	// no limit. RowBytes > 0 limits it also to RowBytes/(width*32+1) rows.
-	MaxRows  int
-	RowBytes int
-}
-
-// Capture is captured grid text.
-type Capture struct {
-	Lines          []string // valid UTF-8, no control characters but TAB
-	Start, End     *int     // range sent to tmux, nil where none was given
-	RangeClamped   bool     // MaxRows or RowBytes shortened the range
-	ByteClamped    bool     // RowBytes did
-	Width, Height  int
-	HistorySize    int
-	CursorX        int
-	CursorY        int
-	ScrollPosition int
-	Alternate      bool
-}
-
-// Capture captures a pane, one round trip in the common case. The screen is
-// always tmux's own. ErrNotFound, ErrNoServer.
-func (m *Mirror) Capture(ctx context.Context, id controlmode.PaneID, r CaptureRange) (*Capture, error) {
-	panic("skeleton")
-}
-
-// Snapshot is a pane's screen, its metadata and, if it is watched, the cursor
-// that continues exactly where the screen ends; all of one instant (P2).
-type Snapshot struct {
-	Capture
-	Model  *Model  // as Arrival.Pane
-	Pane   *Pane   // the pane in it
-	Cursor *Cursor // nil if the pane is not watched
-}
-
-// Snapshot takes a Snapshot of the visible screen with wrapped rows joined. It
-// never starts a watch.
-func (m *Mirror) Snapshot(ctx context.Context, id controlmode.PaneID) (*Snapshot, error) {
-	panic("skeleton")
-}
-
-// GapReason names why output is missing.
-type GapReason string
-
-// The gap reasons of the tool contract, section 11.
-const (
-	GapAttached     GapReason = "attached"
-	GapOwnerChanged GapReason = "owner_changed"
-	GapPaused       GapReason = "paused"
-	GapPaneDied     GapReason = "pane_died"
-	GapRespawned    GapReason = "respawned"
-	GapEvicted      GapReason = "evicted"
-	GapNotWatched   GapReason = "not_watched"
-	GapRestarted    GapReason = "daemon_restarted"
-)
-
-// Gap is output that a reader will not get. Bytes is nil when nobody knows how
-// much it was.
-type Gap struct {
-	Reason GapReason
-	Bytes  *int64
-}
-
-// Since is what a pane printed after a cursor.
-type Since struct {
-	Data   []byte // raw bytes, in order; parts before and after a gap are joined
-	Missed int64  // known number of bytes lost
-	Gap    *Gap   // the newest gap between the cursor and Cursor, nil for none
-	Cursor Cursor // continues after Data
-}
-
-// StartWatch starts (or joins) the watch of a pane and captures its screen and
-// up to history rows above it, with the cursor that continues exactly after it.
-func (m *Mirror) StartWatch(ctx context.Context, id controlmode.PaneID, r CaptureRange) (*Capture, Cursor, error) {
-	panic("skeleton")
-}
-
-// Since answers what the pane printed after the cursor. With wait > 0 it waits
-// for the first byte at most that long; a timeout is an empty answer.
-// ErrOtherServer, ErrOtherPane, ErrNotFound, ErrNoServer.
-func (m *Mirror) Since(ctx context.Context, id controlmode.PaneID, from Cursor, wait time.Duration) (*Since, error) {
-	panic("skeleton")
+// pause waits, and tells whether ctx is still alive.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // Status is what `tmux-mcpd status` shows of a Mirror.
@@ -188,4 +199,16 @@ type Status struct {
 }
 
 // Status reports the state of the Mirror without asking tmux.
-func (m *Mirror) Status() Status { panic("skeleton") }
+func (m *Mirror) Status() Status {
+	s := Status{Refreshes: m.reads.count.Load(), Unknown: m.unknown.Load()}
+	m.watches.status(&s)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s.Attached, s.Since, s.LastError = m.att != nil, m.since, m.lastErr
+	if m.att != nil {
+		s.Server = m.att.server
+	} else if m.reason != nil {
+		s.Reason = m.reason.Error()
+	}
+	return s
+}

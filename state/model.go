@@ -49,7 +49,13 @@ type Model struct {
 	Windows  []*Window
 	Panes    []*Pane
 	Clients  []*Client
+
+	superseded chan struct{} // closed when a newer model is published; nil in a read's own view
 }
+
+// Superseded is closed when a newer model has been published. It is nil, and
+// blocks for ever, for a read's own view.
+func (m *Model) Superseded() <-chan struct{} { return m.superseded }
 
 // Session is a tmux session.
 type Session struct {

@@ -1,0 +1,333 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"tmux-mcpd/controlmode"
+)
+
+const (
+	pollServer  = time.Second      // how often an absent server is looked for
+	attachLimit = 5 * time.Second  // from starting a control client to its first answer
+	backOffMost = 15 * time.Second // between attempts that keep failing
+	ownMemory   = time.Minute      // how long a reaped client's pid counts as ours
+)
+
+// stayAttached keeps a structure client attached until ctx is done.
+func (m *Mirror) stayAttached(ctx context.Context) {
+	backOff := time.Duration(0)
+	for ctx.Err() == nil {
+		begun := time.Now()
+		err := m.attachOnce(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		m.setDetached(err)
+		switch {
+		case errors.Is(err, errEmpty):
+			backOff = 0
+			m.awaitKick(ctx)
+			continue
+		case errors.Is(err, ErrNoServer) || errors.Is(err, controlmode.ErrNoServer):
+			backOff = 0
+			m.awaitServer(ctx)
+			continue
+		case time.Since(begun) > 10*time.Second:
+			backOff = 0
+		}
+		if backOff > 0 {
+			m.log.Warn("attach again later", zap.Duration("wait", backOff), zap.Error(err))
+			pause(ctx, backOff)
+		}
+		backOff = min(max(2*backOff, 50*time.Millisecond), backOffMost)
+	}
+}
+
+// awaitServer waits until something may be listening on the tmux socket. A dial
+// is enough to know: tmux leaves the socket file behind when it ends.
+func (m *Mirror) awaitServer(ctx context.Context) {
+	tick := time.NewTicker(pollServer)
+	defer tick.Stop()
+	for !m.serverListens() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case <-m.kick:
+		}
+	}
+}
+
+// errEmpty is a server without sessions (exit-empty off): there is nothing a
+// control client could attach to.
+var errEmpty = fmt.Errorf("%w: the tmux server has no sessions", ErrNoServer)
+
+// awaitKick waits until a read wants to know, or a while.
+func (m *Mirror) awaitKick(ctx context.Context) {
+	if !pause(ctx, 20*time.Millisecond) {
+		return
+	}
+	t := time.NewTimer(pollServer)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	case <-m.kick:
+	}
+}
+
+func (m *Mirror) serverListens() bool {
+	c, err := net.DialTimeout("unix", m.path, time.Second)
+	if err != nil {
+		return false
+	}
+	c.Close()
+	return true
+}
+
+// attachOnce attaches a structure client and serves until it ends. The error
+// says why it ended and is never nil.
+func (m *Mirror) attachOnce(ctx context.Context) error {
+	session, err := m.someSession(ctx)
+	if err != nil {
+		return err
+	}
+	proc, err := m.startClient(session, "no-output", m.structureEvent)
+	if err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- m.runClient(ctx, proc) }()
+	fail := func(err error) error {
+		proc.Close()
+		if why := <-ended; why != nil {
+			err = fmt.Errorf("%w: %w", err, why)
+		}
+		return err
+	}
+	limit := time.NewTimer(attachLimit)
+	defer limit.Stop()
+	select {
+	case <-proc.Ready():
+	case <-proc.Done():
+		return fail(fmt.Errorf("attach to %s", session))
+	case <-limit.C:
+		return fail(fmt.Errorf("attach to %s: %w", session, controlmode.ErrTimeout))
+	}
+	reply, err := proc.Do(ctx, controlmode.Request{
+		Commands: []controlmode.Command{controlmode.Cmd("display-message", "-p", serverListing.format)}, Fence: true,
+		Timeout: attachLimit,
+	})
+	if err != nil || len(reply.Blocks) != 1 {
+		return fail(fmt.Errorf("ask %s for the server's identity: %w", session, err))
+	}
+	server, err := readServer(reply.Blocks[0].Body)
+	if err != nil {
+		return fail(err)
+	}
+	m.setAttached(&attachment{proc, server})
+	m.log.Info("attached", zap.Int("server", server.ID.PID), zap.String("version", server.Version),
+		zap.Stringer("session", session))
+	nudge(m.hint)
+	err = <-ended
+	if err == nil {
+		err = errors.New("tmux ended the control client")
+	}
+	return err
+}
+
+// someSession chooses a session to attach to, without attaching: the oldest.
+func (m *Mirror) someSession(ctx context.Context) (controlmode.SessionID, error) {
+	ctx, cancel := context.WithTimeout(ctx, m.cfg.Timeout)
+	defer cancel()
+	out, err := m.binary().Output(ctx, controlmode.Cmd("list-sessions", "-F", "#{session_id}"))
+	if err != nil {
+		return 0, err
+	}
+	best, found := controlmode.SessionID(0), false
+	for _, line := range strings.Fields(string(out)) {
+		id, err := controlmode.ParseSessionID(line)
+		if err == nil && (!found || id < best) {
+			best, found = id, true
+		}
+	}
+	if !found {
+		return 0, errEmpty
+	}
+	return best, nil
+}
+
+func (m *Mirror) binary() controlmode.Binary {
+	return controlmode.Binary{Path: m.cfg.Bin, Socket: m.cfg.Socket}
+}
+
+// startClient starts a control client that can never resize, nor write to the
+// environment of, what it looks at (P6).
+func (m *Mirror) startClient(s controlmode.SessionID, flag string, event func(controlmode.Event)) (*controlmode.Process, error) {
+	proc, err := controlmode.Attach(controlmode.AttachConfig{
+		Bin: m.cfg.Bin, Socket: m.cfg.Socket, Session: s, Flags: []string{"ignore-size", flag},
+		Transport: m.cfg.Transport,
+		Options:   controlmode.Options{Event: event, Timeout: m.cfg.Timeout},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("start control client: %w", err)
+	}
+	m.mu.Lock()
+	m.own[proc.PID()] = time.Time{}
+	m.mu.Unlock()
+	return proc, nil
+}
+
+// runClient runs a client to its end.
+func (m *Mirror) runClient(ctx context.Context, proc *controlmode.Process) error {
+	err := proc.Run(ctx)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	m.own[proc.PID()] = now
+	for pid, reaped := range m.own {
+		if !reaped.IsZero() && now.Sub(reaped) > ownMemory {
+			delete(m.own, pid)
+		}
+	}
+	return err
+}
+
+// isOwn tells whether a client's process was started by this Mirror. A reaped
+// one counts for a while: tmux lists it until it has noticed.
+func (m *Mirror) isOwn(pid int) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, ok := m.own[pid]
+	return ok
+}
+
+// structureEvent takes every notification as a hint that something changed: it
+// runs on the reader goroutine and must not wait.
+func (m *Mirror) structureEvent(e controlmode.Event) {
+	switch e.(type) {
+	case *controlmode.Output, controlmode.BlockBegin, controlmode.BlockEnd, controlmode.Stray, controlmode.Message,
+		controlmode.PasteBufferChanged, controlmode.PasteBufferDeleted:
+		return
+	case controlmode.Unknown:
+		m.unknown.Add(1)
+	}
+	nudge(m.hint)
+}
+
+func (m *Mirror) setAttached(a *attachment) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.att, m.reason, m.since, m.lastLife = a, nil, time.Now(), a.server.ID
+	close(m.changed)
+	m.changed = make(chan struct{})
+}
+
+func (m *Mirror) setDetached(why error) {
+	if errors.Is(why, controlmode.ErrNoServer) && !errors.Is(why, ErrNoServer) {
+		why = fmt.Errorf("%w: %w", ErrNoServer, why)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.att != nil || m.reason == nil {
+		m.since = time.Now()
+	}
+	m.att, m.reason = nil, why
+	if why != nil {
+		m.lastErr = why.Error()
+	}
+	close(m.changed)
+	m.changed = make(chan struct{})
+}
+
+func (m *Mirror) attachedNow() *attachment {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.att
+}
+
+// attached answers the attachment to use now. While detached it answers
+// ErrNoServer if nothing listens on the socket (which a dial tells at once), and
+// else waits a while for the re-attachment that is under way.
+func (m *Mirror) attached(ctx context.Context) (*attachment, error) {
+	limit := time.NewTimer(attachLimit)
+	defer limit.Stop()
+	for tries := 0; ; tries++ {
+		m.mu.Lock()
+		att, changed, reason, ended := m.att, m.changed, m.reason, m.ended
+		m.mu.Unlock()
+		if tries > 0 && errors.Is(reason, errEmpty) {
+			return nil, errEmpty
+		}
+		if att != nil {
+			select {
+			case <-att.proc.Done(): // ended, and not yet noticed
+			default:
+				return att, nil
+			}
+		}
+		if ended {
+			return nil, ErrDetached
+		}
+		if att == nil && !m.serverListens() {
+			return nil, ErrNoServer
+		}
+		nudge(m.kick)
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-limit.C:
+			if reason == nil {
+				return nil, ErrDetached
+			}
+			return nil, fmt.Errorf("%w: %w", ErrDetached, reason)
+		}
+	}
+}
+
+// Do runs a request on the structure client. Writes are never repeated: after
+// a lost connection the caller cannot know whether the request was executed.
+func (m *Mirror) Do(ctx context.Context, req controlmode.Request) (controlmode.Reply, error) {
+	att, err := m.attached(ctx)
+	if err != nil {
+		return controlmode.Reply{}, err
+	}
+	return att.proc.Do(ctx, req)
+}
+
+// query runs a request that only reads, again on the next attachment if the
+// connection ended meanwhile (the session it was attached to was killed). Every
+// command must succeed.
+func (m *Mirror) query(ctx context.Context, req controlmode.Request) (Server, []controlmode.BlockEnd, error) {
+	const tries = 4
+	for try := 1; ; try++ {
+		att, err := m.attached(ctx)
+		if err != nil {
+			return Server{}, nil, err
+		}
+		reply, err := att.proc.Do(ctx, req)
+		if err == nil {
+			err = reply.Err(req)
+		}
+		if err == nil {
+			return att.server, reply.Blocks, nil
+		}
+		lost := errors.Is(err, controlmode.ErrClosed) && !errors.Is(err, controlmode.ErrTimeout)
+		if !lost || try == tries {
+			return Server{}, nil, err
+		}
+		select {
+		case <-att.proc.Done():
+		case <-ctx.Done():
+			return Server{}, nil, context.Cause(ctx)
+		}
+	}
+}

@@ -1,0 +1,215 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"tmux-mcpd/controlmode"
+)
+
+// GapReason names why output is missing.
+type GapReason string
+
+// The gap reasons of the tool contract, section 11.
+const (
+	GapAttached     GapReason = "attached"
+	GapOwnerChanged GapReason = "owner_changed"
+	GapPaused       GapReason = "paused"
+	GapPaneDied     GapReason = "pane_died"
+	GapRespawned    GapReason = "respawned"
+	GapEvicted      GapReason = "evicted"
+	GapNotWatched   GapReason = "not_watched"
+	GapRestarted    GapReason = "daemon_restarted"
+)
+
+// Gap is output that a reader will not get. Bytes is nil when nobody knows how
+// much it was.
+type Gap struct {
+	Reason GapReason
+	Bytes  *int64
+}
+
+// Since is what a pane printed after a cursor.
+type Since struct {
+	Data   []byte // raw bytes, in order; parts before and after a gap are joined
+	Missed int64  // known number of bytes lost
+	Gap    *Gap   // the newest gap between the cursor and Cursor, nil for none
+	Cursor Cursor // continues after Data
+}
+
+// StartWatch starts (or joins) the watch of a pane and captures its screen and
+// up to history rows above it, with the cursor that continues exactly after it.
+func (m *Mirror) StartWatch(ctx context.Context, id controlmode.PaneID, r CaptureRange) (*Capture, Cursor, error) {
+	if s, out := m.watches.liveStream(id); s != nil {
+		c, g, at, err := m.captureAt(ctx, s, out, id, r)
+		switch {
+		case err == nil && out.live(g.pid):
+			out.touch(time.Now())
+			return c, at, nil
+		case err != nil && !errors.Is(err, controlmode.ErrClosed):
+			return nil, Cursor{}, err
+		}
+	}
+	s, out, err := m.watch(ctx, id, GapAttached)
+	if err != nil {
+		return nil, Cursor{}, err
+	}
+	if s == nil { // dead: nothing more will come
+		at, _ := out.cursor()
+		c, err := m.Capture(ctx, id, r)
+		return c, at, err
+	}
+	c, _, at, err := m.captureAt(ctx, s, out, id, r)
+	return c, at, err
+}
+
+// captureAt captures on the connection that receives the pane's output; the
+// cursor is taken when the answer begins, so it continues exactly after what
+// the capture shows.
+func (m *Mirror) captureAt(ctx context.Context, s *stream, out *Output, id controlmode.PaneID, r CaptureRange) (*Capture, grid, Cursor, error) {
+	var at Cursor
+	c, g, err := m.captureBy(ctx, id, r, func(ctx context.Context, req controlmode.Request) ([]controlmode.BlockEnd, error) {
+		req.Begin = func(i int) {
+			if i == 0 {
+				at, _ = out.cursor()
+			}
+		}
+		return s.ask(ctx, req)
+	})
+	return c, g, at, err
+}
+
+// watch makes the pane watched, beginning a new epoch if it is not being
+// delivered now. A dead pane is never let through again (its respawn could crash
+// tmux, control-mode 12.1): the stream is then nil, the log ended.
+func (m *Mirror) watch(ctx context.Context, id controlmode.PaneID, reason GapReason) (*stream, *Output, error) {
+	w := &m.watches
+	if err := w.take(ctx); err != nil {
+		return nil, nil, err
+	}
+	defer w.give()
+	for try := 0; ; try++ {
+		mod, err := m.onePane(ctx, id)
+		if err != nil {
+			return nil, nil, err
+		}
+		pane := mod.Panes[0]
+		p := w.entry(mod.Server.ID, id)
+		p.out.touch(time.Now())
+		if pane.Dead && !p.out.live(pane.PID) {
+			if !p.out.sameProcess(pane.PID) {
+				p.out.begin(mod.Server.ID, pane.PID, reason)
+				p.out.finish(mod.Server.ID, GapPaneDied)
+			}
+			return nil, p.out, nil
+		}
+		w.mu.Lock()
+		s := p.stream
+		w.mu.Unlock()
+		if s != nil && s.session == pane.Links[0].Session && p.out.live(pane.PID) {
+			return s, p.out, nil // somebody else was faster
+		}
+		if p.out.known() && !p.out.sameProcess(pane.PID) {
+			reason = GapRespawned
+		}
+		s, err = w.open(ctx, mod.Server, pane.Links[0].Session)
+		if err == nil {
+			_, _, err = w.begin(ctx, s, p, pane.PID, reason, gridCmd(id))
+		}
+		if err == nil {
+			return s, p.out, nil
+		}
+		if s != nil && errors.Is(err, controlmode.ErrClosed) {
+			w.closed(s, nil)
+		}
+		if try == 3 || !errors.Is(err, controlmode.ErrClosed) || errors.Is(err, controlmode.ErrTimeout) {
+			return nil, nil, missing(id, err)
+		}
+	}
+}
+
+// liveStream finds the client that is receiving the pane's output now.
+func (w *watches) liveStream(id controlmode.PaneID) (*stream, *Output) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p := w.panes[id]
+	if p == nil || p.stream == nil || !p.out.live(0) {
+		return nil, nil
+	}
+	return p.stream, p.out
+}
+
+// ask runs a request that only reads on the stream client; every command must
+// succeed.
+func (s *stream) ask(ctx context.Context, req controlmode.Request) ([]controlmode.BlockEnd, error) {
+	reply, err := s.proc.Do(ctx, req)
+	if err == nil {
+		err = reply.Err(req)
+	}
+	return reply.Blocks, err
+}
+
+// Since answers what the pane printed after the cursor. With wait > 0 it waits
+// for the first byte at most that long; a timeout is an empty answer.
+// ErrOtherServer, ErrOtherPane, ErrNotFound, ErrNoServer.
+func (m *Mirror) Since(ctx context.Context, id controlmode.PaneID, from Cursor, wait time.Duration) (*Since, error) {
+	if from.Stream.Pane() != id {
+		return nil, fmt.Errorf("%w: it names %s", ErrOtherPane, from.Stream.Pane())
+	}
+	att, err := m.attached(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !from.Stream.Of(att.server.ID) {
+		return nil, ErrOtherServer
+	}
+	out, err := m.caughtUp(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	deadline := time.NewTimer(wait)
+	defer deadline.Stop()
+	for {
+		s, more, err := out.since(from, GapRestarted)
+		if err != nil || len(s.Data) > 0 || s.Gap != nil || wait <= 0 {
+			return s, err
+		}
+		select {
+		case <-more:
+		case <-deadline.C:
+			wait = 0
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+		out.touch(time.Now())
+	}
+}
+
+// caughtUp answers the pane's log when it holds all that tmux had received from
+// the pane when the call was made (P1): one round trip on the connection that
+// delivers it.
+func (m *Mirror) caughtUp(ctx context.Context, id controlmode.PaneID) (*Output, error) {
+	if s, out := m.watches.liveStream(id); s != nil {
+		out.touch(time.Now())
+		blocks, err := s.ask(ctx, controlmode.Request{Commands: []controlmode.Command{gridCmd(id)}, Fence: true})
+		if err == nil {
+			var g grid
+			if g, err = readGrid(blocks[0].Body); err == nil && !g.found {
+				return nil, fmt.Errorf("pane %s: %w", id, ErrNotFound)
+			}
+			if err == nil && g.dead {
+				nudge(m.hint) // have it paused before anybody respawns it
+			}
+			if err == nil && out.live(g.pid) {
+				return out, nil
+			}
+		}
+		if err != nil && !errors.Is(err, controlmode.ErrClosed) {
+			return nil, missing(id, err)
+		}
+	}
+	_, out, err := m.watch(ctx, id, GapNotWatched)
+	return out, err
+}

@@ -1,0 +1,513 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"tmux-mcpd/controlmode"
+)
+
+// watches are the panes whose output is received, and the stream clients that
+// receive it: one per session with a watched pane, and for every pane exactly
+// one owner among them.
+type watches struct {
+	m     *Mirror
+	wake  chan struct{} // capacity 1: something to tend to
+	turn  chan struct{} // capacity 1: whoever holds its token may change what is watched
+	bytes atomic.Int64  // held in all rings
+
+	mu      sync.Mutex // guards the fields that follow
+	life    ServerID   // the outputs are of this server
+	panes   map[controlmode.PaneID]*watch
+	streams map[controlmode.SessionID]*stream
+	wg      sync.WaitGroup // the clients' goroutines
+	ctx     context.Context
+}
+
+// watch is one watched pane.
+type watch struct {
+	out    *Output
+	stream *stream   // its owner; nil while none is attached
+	began  time.Time // of the newest epoch: older models say nothing of it
+}
+
+// stream is one stream client.
+type stream struct {
+	session controlmode.SessionID
+	proc    *controlmode.Process
+	server  Server
+	// routes is replaced whole; the reader goroutine loads it for every line.
+	routes atomic.Pointer[map[controlmode.PaneID]*Output]
+
+	mu     sync.Mutex                      // guards the fields that follow
+	muted  map[controlmode.PaneID]bool     // paused by us: nobody watches them here
+	noisy  map[controlmode.PaneID]struct{} // sent output that nobody watches
+	paused map[controlmode.PaneID]struct{} // watched, and paused by tmux
+}
+
+func (w *watches) init(m *Mirror) {
+	w.m, w.wake, w.turn = m, make(chan struct{}, 1), make(chan struct{}, 1)
+	w.panes, w.streams = map[controlmode.PaneID]*watch{}, map[controlmode.SessionID]*stream{}
+}
+
+func (w *watches) poke() { nudge(w.wake) }
+
+// linger is how long a pane stays watched after its last use: short where an
+// output-receiving client can crash the server when a pane is respawned
+// (control-mode fault fixed in tmux 3.8; "next-3.8" counts as before).
+func linger(version string) time.Duration {
+	if v, err := controlmode.ParseVersion(version); err == nil && v.AtLeast("3.8") {
+		return 2 * time.Hour
+	}
+	return 15 * time.Minute
+}
+
+// take waits for the right to change what is watched.
+func (w *watches) take(ctx context.Context) error {
+	select {
+	case w.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (w *watches) give() { <-w.turn }
+
+// run tends to the watches until ctx is done, then ends every stream client.
+func (w *watches) run(ctx context.Context) {
+	w.mu.Lock()
+	w.ctx = ctx
+	w.mu.Unlock()
+	const slow = 30 * time.Second
+	tick := time.NewTicker(slow)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		case <-w.wake:
+		}
+		if ctx.Err() == nil && w.take(ctx) == nil {
+			w.tend(ctx)
+			w.give()
+		}
+	}
+	w.mu.Lock()
+	for _, s := range w.streams {
+		s.proc.Close()
+	}
+	w.mu.Unlock()
+	w.wg.Wait()
+}
+
+// entry finds or makes a pane's watch. A new life of the server voids all.
+func (w *watches) entry(server ServerID, id controlmode.PaneID) *watch {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.life != server {
+		for _, s := range w.streams {
+			s.proc.Close()
+		}
+		clear(w.panes)
+		clear(w.streams)
+		w.life = server
+		w.bytes.Store(0)
+	}
+	p := w.panes[id]
+	if p == nil {
+		now := time.Now()
+		p = &watch{out: newOutput(id, w.m.cfg.PaneBytes), began: now}
+		p.out.touch(now)
+		w.panes[id] = p
+	}
+	return p
+}
+
+// open finds or attaches the stream client of a session. The caller holds the
+// turn, so clients attach one at a time (tmux before 3.7 could be crashed by
+// notifying a half-initialised one).
+func (w *watches) open(ctx context.Context, server Server, id controlmode.SessionID) (*stream, error) {
+	w.mu.Lock()
+	s := w.streams[id]
+	w.mu.Unlock()
+	if s != nil {
+		return s, nil
+	}
+	s = &stream{
+		session: id, server: server, muted: map[controlmode.PaneID]bool{},
+		noisy: map[controlmode.PaneID]struct{}{}, paused: map[controlmode.PaneID]struct{}{},
+	}
+	s.routes.Store(&map[controlmode.PaneID]*Output{})
+	proc, err := w.m.startClient(id, "pause-after=3", func(e controlmode.Event) { w.event(s, e) })
+	if err != nil {
+		return nil, err
+	}
+	s.proc = proc
+	w.mu.Lock()
+	runCtx := w.ctx
+	w.streams[id] = s
+	w.wg.Go(func() {
+		err := w.m.runClient(runCtx, proc)
+		w.closed(s, err)
+	})
+	w.mu.Unlock()
+	if err = s.awaitReady(ctx); err == nil {
+		err = w.muteOthers(ctx, s)
+	}
+	if err != nil {
+		w.closed(s, nil)
+		proc.Close()
+		return nil, fmt.Errorf("attach to %s for its output: %w", id, err)
+	}
+	return s, nil
+}
+
+func (s *stream) awaitReady(ctx context.Context) error {
+	limit := time.NewTimer(attachLimit)
+	defer limit.Stop()
+	select {
+	case <-s.proc.Ready():
+		return nil
+	case <-s.proc.Done():
+		return controlmode.ErrClosed
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-limit.C:
+		return controlmode.ErrTimeout
+	}
+}
+
+// muteOthers pauses the panes of the session that nobody watches.
+func (w *watches) muteOthers(ctx context.Context, s *stream) error {
+	reply, err := s.proc.Do(ctx, controlmode.Request{Commands: []controlmode.Command{
+		controlmode.Cmd("list-panes", "-s", "-t", s.session.String(), "-F", "#{pane_id}"),
+	}, Fence: true})
+	if err != nil {
+		return err
+	}
+	if len(reply.Blocks) != 1 || reply.Blocks[0].Error {
+		return fmt.Errorf("panes of %s: %w", s.session, ErrNotFound)
+	}
+	var ids []controlmode.PaneID
+	for _, f := range fields(reply.Blocks[0].Body) {
+		if id, err := controlmode.ParsePaneID(f); err == nil {
+			ids = append(ids, id)
+		}
+	}
+	return s.mute(ctx, ids)
+}
+
+// event routes what a stream client is told. It runs on the client's reader
+// goroutine, so that an offset taken when a reply begins is exact (P2).
+func (w *watches) event(s *stream, e controlmode.Event) {
+	switch e := e.(type) {
+	case *controlmode.Output:
+		if out := (*s.routes.Load())[e.Pane]; out != nil {
+			if grew := out.append(e.Data); grew > 0 && w.bytes.Add(int64(grew)) > w.m.cfg.AllBytes {
+				w.poke()
+			}
+			return
+		}
+		s.mu.Lock()
+		_, known := s.noisy[e.Pane]
+		if !known && !s.muted[e.Pane] {
+			s.noisy[e.Pane] = struct{}{}
+		}
+		s.mu.Unlock()
+		if !known {
+			w.poke()
+		}
+	case controlmode.Pause:
+		out := (*s.routes.Load())[e.Pane]
+		s.mu.Lock()
+		ours := s.muted[e.Pane]
+		if !ours && out != nil {
+			s.paused[e.Pane] = struct{}{}
+		}
+		s.mu.Unlock()
+		if !ours && out != nil {
+			out.finish(s.server.ID, GapPaused)
+			w.poke()
+		}
+	case controlmode.Unknown:
+		w.m.unknown.Add(1)
+	}
+}
+
+// closed notes that a stream client has ended.
+func (w *watches) closed(s *stream, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.streams[s.session] == s {
+		delete(w.streams, s.session)
+	}
+	for _, p := range w.panes {
+		if p.stream == s {
+			p.stream = nil
+			p.out.finish(s.server.ID, GapAttached)
+		}
+	}
+	if err != nil {
+		w.m.log.Info("stream client ended", zap.Stringer("session", s.session), zap.Error(err))
+	}
+	w.poke()
+}
+
+// route makes out receive the pane's output on this client from the next line
+// on; nil stops it.
+func (s *stream) route(id controlmode.PaneID, out *Output) {
+	next := maps.Clone(*s.routes.Load())
+	if out == nil {
+		delete(next, id)
+	} else {
+		next[id] = out
+	}
+	s.routes.Store(&next)
+}
+
+// refreshClient changes the delivery of panes on this client, many in one command.
+func refreshClient(state string, ids ...controlmode.PaneID) controlmode.Command {
+	args := make([]string, 0, 2*len(ids))
+	for _, id := range ids {
+		args = append(args, "-A", id.String()+":"+state)
+	}
+	return controlmode.Cmd("refresh-client", args...)
+}
+
+// mute pauses panes nobody watches. tmux then neither sends nor queues their
+// output for this client.
+func (s *stream) mute(ctx context.Context, ids []controlmode.PaneID) error {
+	const most = 500 // keeps the line far below 64 kB
+	for len(ids) > 0 {
+		n := min(len(ids), most)
+		batch := ids[:n:n]
+		ids = ids[n:]
+		routes := *s.routes.Load()
+		batch = filter(batch, func(id controlmode.PaneID) bool { return routes[id] == nil })
+		s.mu.Lock()
+		for _, id := range batch {
+			s.muted[id] = true
+			delete(s.noisy, id)
+		}
+		s.mu.Unlock()
+		if len(batch) == 0 {
+			continue
+		}
+		if _, err := s.proc.Do(ctx, controlmode.Request{
+			Commands: []controlmode.Command{refreshClient("pause", batch...)}, Fence: true,
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unmute takes the command that makes the pane's output flow again, if it was
+// muted; the caller sends it in the line that begins the epoch.
+func (s *stream) unmute(id controlmode.PaneID) []controlmode.Command {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.noisy, id)
+	_, stopped := s.paused[id]
+	if !s.muted[id] && !stopped {
+		return nil
+	}
+	delete(s.muted, id)
+	delete(s.paused, id)
+	return []controlmode.Command{refreshClient("continue", id)}
+}
+
+func filter[T any](all []T, keep func(T) bool) []T {
+	var kept []T
+	for _, x := range all {
+		if keep(x) {
+			kept = append(kept, x)
+		}
+	}
+	return kept
+}
+
+// begin starts a new epoch of a pane on its owner: in one line the pane's output
+// is let through and cmds are run; the epoch begins where the first of them
+// does, so the answers show the screen exactly at the cursor. The caller holds
+// the turn.
+func (w *watches) begin(ctx context.Context, s *stream, p *watch, pid int, reason GapReason, cmds ...controlmode.Command) ([]controlmode.BlockEnd, Cursor, error) {
+	id := p.out.pane
+	w.mu.Lock()
+	old := p.stream
+	p.stream, p.began = s, time.Now()
+	w.mu.Unlock()
+	if old != nil && old != s {
+		old.route(id, nil)
+		p.out.finish(s.server.ID, GapOwnerChanged)
+	}
+	lead := s.unmute(id)
+	s.route(id, p.out)
+	var at Cursor
+	var once sync.Once
+	req := controlmode.Request{
+		Commands: append(lead, cmds...), Fence: true,
+		Begin: func(i int) {
+			if i == len(lead) {
+				once.Do(func() { at = p.out.begin(s.server.ID, pid, reason) })
+			}
+		},
+	}
+	reply, err := s.proc.Do(ctx, req)
+	if err == nil {
+		err = reply.Err(req)
+	}
+	if err != nil {
+		return nil, at, fmt.Errorf("watch %s: %w", id, err)
+	}
+	return reply.Blocks[len(lead):], at, nil
+}
+
+// tend brings the watches in line with the newest model. The caller holds the turn.
+func (w *watches) tend(ctx context.Context) {
+	mod := w.m.Model()
+	w.mu.Lock()
+	panes := maps.Clone(w.panes)
+	streams := maps.Clone(w.streams)
+	current := w.life == mod.Server.ID
+	w.mu.Unlock()
+	if current {
+		for id, p := range panes {
+			w.tendPane(ctx, mod, id, p)
+		}
+	}
+	w.evict(panes)
+	for _, s := range streams {
+		w.tendStream(ctx, s)
+	}
+}
+
+func (w *watches) tendPane(ctx context.Context, mod *Model, id controlmode.PaneID, p *watch) {
+	now := time.Now()
+	w.mu.Lock()
+	s, began := p.stream, p.began
+	w.mu.Unlock()
+	if mod.Asked.Before(began) {
+		return
+	}
+	pane, ok := mod.Pane(id)
+	idle := w.m.cfg.Watch != WatchAll && now.Sub(p.out.lastUse()) > linger(mod.Server.Version)
+	if !ok || idle {
+		w.drop(ctx, id, p, ok)
+		return
+	}
+	switch {
+	case pane.Dead:
+		if p.out.live(0) { // pause at once: a respawn by the user is then safe
+			p.out.finish(mod.Server.ID, GapPaneDied)
+			if s != nil {
+				s.route(id, nil)
+				s.mute(ctx, []controlmode.PaneID{id})
+			}
+		}
+		return
+	case s == nil:
+		w.rejoin(ctx, mod, p, pane, GapAttached)
+	case s.session != pane.Links[0].Session:
+		w.rejoin(ctx, mod, p, pane, GapOwnerChanged)
+	case !p.out.live(0):
+		reason := GapPaused
+		if !p.out.sameProcess(pane.PID) {
+			reason = GapRespawned
+		}
+		w.rejoin(ctx, mod, p, pane, reason)
+	case !p.out.live(pane.PID):
+		w.rejoin(ctx, mod, p, pane, GapRespawned)
+	}
+}
+
+// rejoin begins a new epoch of a pane on the session that owns it now.
+func (w *watches) rejoin(ctx context.Context, mod *Model, p *watch, pane *Pane, reason GapReason) {
+	s, err := w.open(ctx, mod.Server, pane.Links[0].Session)
+	if err == nil {
+		_, _, err = w.begin(ctx, s, p, pane.PID, reason,
+			controlmode.Cmd("display-message", "-p", "-t", pane.ID.String(), gridListing.format))
+	}
+	if err != nil && ctx.Err() == nil && !errors.Is(err, controlmode.ErrClosed) {
+		w.m.log.Info("watch again", zap.Stringer("pane", pane.ID), zap.Error(err))
+	}
+}
+
+// drop stops watching a pane.
+func (w *watches) drop(ctx context.Context, id controlmode.PaneID, p *watch, exists bool) {
+	w.mu.Lock()
+	s, life := p.stream, w.life
+	delete(w.panes, id)
+	w.mu.Unlock()
+	p.out.finish(life, GapNotWatched)
+	w.bytes.Add(-int64(p.out.shrink()))
+	if s == nil {
+		return
+	}
+	s.route(id, nil)
+	if exists {
+		s.mute(ctx, []controlmode.PaneID{id})
+	}
+}
+
+// evict gives back the rings that were not used for longest while all together
+// are over the budget.
+func (w *watches) evict(panes map[controlmode.PaneID]*watch) {
+	for w.bytes.Load() > w.m.cfg.AllBytes {
+		var oldest *Output
+		var used time.Time
+		for _, p := range panes {
+			if t := p.out.lastUse(); p.out.size() > 0 && (oldest == nil || t.Before(used)) {
+				oldest, used = p.out, t
+			}
+		}
+		if oldest == nil {
+			return
+		}
+		w.bytes.Add(-int64(oldest.shrink()))
+	}
+}
+
+// tendStream mutes panes that spoke without being watched and ends a client
+// that no watched pane needs.
+func (w *watches) tendStream(ctx context.Context, s *stream) {
+	if len(*s.routes.Load()) == 0 && !w.owns(s) {
+		s.proc.Close()
+		return
+	}
+	s.mu.Lock()
+	noisy := make([]controlmode.PaneID, 0, len(s.noisy))
+	for id := range s.noisy {
+		noisy = append(noisy, id)
+	}
+	s.mu.Unlock()
+	if err := s.mute(ctx, noisy); err != nil && ctx.Err() == nil && !errors.Is(err, controlmode.ErrClosed) {
+		w.m.log.Info("mute", zap.Stringer("session", s.session), zap.Error(err))
+	}
+}
+
+// owns tells whether any watch, also a dead pane's, belongs to the client.
+func (w *watches) owns(s *stream) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.panes {
+		if p.stream == s {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *watches) status(s *Status) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s.StreamsOpen, s.WatchedPanes, s.LogBytes = len(w.streams), len(w.panes), w.bytes.Load()
+}

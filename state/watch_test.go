@@ -1,0 +1,249 @@
+package state
+
+import (
+	"bytes"
+	"errors"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestWatchDeliversWhatFollowsTheScreen(t *testing.T) {
+	x := newTmux(t).start()
+	m := x.mirror()
+	x.run("send-keys", "-t", "%0", "before", "Enter")
+	awaitText(t, m, 0, "before")
+	c, at, err := m.StartWatch(within(t), 0, CaptureRange{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(strings.Join(c.Lines, "\n"), "before") {
+		t.Fatalf("the seed misses the screen: %q", c.Lines)
+	}
+	if s, err := m.Since(within(t), 0, at, 0); err != nil || len(s.Data) != 0 || s.Gap != nil {
+		t.Fatalf("nothing new: %+v %v", s, err)
+	}
+	x.run("send-keys", "-t", "%0", "-l", "after")
+	s, err := m.Since(within(t), 0, at, 5*time.Second)
+	if err != nil || s.Gap != nil || !bytes.HasPrefix([]byte("after"), s.Data) || len(s.Data) == 0 {
+		t.Fatalf("%+v %v", s, err)
+	}
+	again, err := m.Since(within(t), 0, at, 0) // reads do not consume
+	if err != nil || !bytes.HasPrefix(again.Data, s.Data) {
+		t.Fatalf("%+v %v", again, err)
+	}
+	snap, err := m.Snapshot(within(t), 0)
+	if err != nil || snap.Cursor == nil {
+		t.Fatalf("snapshot of a watched pane without a cursor: %v", err)
+	}
+	if other, _ := m.Snapshot(within(t), 0); other.Cursor.Stream != at.Stream {
+		t.Errorf("another stream without a reason")
+	}
+	if _, err := m.Since(within(t), 1, at, 0); !errors.Is(err, ErrOtherPane) {
+		t.Errorf("another pane's cursor: %v", err)
+	}
+	start := time.Now()
+	if s, err := m.Since(within(t), 0, snap.Cursor.orFail(t), 50*time.Millisecond); err != nil || len(s.Data) != 0 || s.Cursor != *snap.Cursor {
+		t.Errorf("timeout: %+v %v", s, err)
+	} else if time.Since(start) < 50*time.Millisecond {
+		t.Errorf("did not wait")
+	}
+}
+
+func (c *Cursor) orFail(t *testing.T) Cursor {
+	t.Helper()
+	if c == nil {
+		t.Fatal("no cursor")
+	}
+	return *c
+}
+
+var number = regexp.MustCompile(`^[0-9]+$`)
+
+// P2: a pane prints a counter as fast as it can; each snapshot joined to the
+// delta from its cursor is the counter without a missing or repeated number.
+func TestP2SnapshotAndDeltaJoin(t *testing.T) {
+	x := newTmux(t)
+	x.run("new-session", "-d", "-s", "main", "-x", "80", "-y", "24", "exec seq -f %.0f 1 100000000")
+	m := x.mirror()
+	if _, _, err := m.StartWatch(within(t), 0, CaptureRange{}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 50 {
+		snap, err := m.Snapshot(within(t), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := m.Since(within(t), 0, snap.Cursor.orFail(t), time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Gap != nil {
+			t.Fatalf("round %d: gap %+v", i, s.Gap)
+		}
+		text := strings.Join(snap.Lines, "\n") + strings.ReplaceAll(string(s.Data), "\r\n", "\n")
+		checkCounter(t, i, text)
+	}
+}
+
+func checkCounter(t *testing.T, round int, text string) {
+	t.Helper()
+	lines := strings.Split(text, "\n")
+	last := 0
+	for i, l := range lines[:len(lines)-1] { // the last may be cut
+		if !number.MatchString(l) {
+			t.Fatalf("round %d: line %d is %q", round, i, l)
+		}
+		n, _ := strconv.Atoi(l)
+		if last != 0 && n != last+1 {
+			t.Fatalf("round %d: %d follows %d", round, n, last)
+		}
+		last = n
+	}
+}
+
+func TestUnwatchedPanesArePausedAndDoNotGrow(t *testing.T) {
+	x := newTmux(t).start()
+	x.run("new-window", "-d", "-t", "main:1", "exec seq 1 100000000")
+	m := x.mirror()
+	if _, _, err := m.StartWatch(within(t), 0, CaptureRange{}); err != nil {
+		t.Fatal(err)
+	}
+	if s := m.Status(); s.StreamsOpen != 1 || s.WatchedPanes != 1 {
+		t.Fatalf("%+v", s)
+	}
+	w := &m.watches
+	w.mu.Lock()
+	st := w.panes[0].stream
+	w.mu.Unlock()
+	st.mu.Lock()
+	muted := st.muted[1]
+	st.mu.Unlock()
+	if !muted {
+		t.Fatal("the noisy pane was not paused when the client attached")
+	}
+	// watched later, its output flows from then on
+	_, at, err := m.StartWatch(within(t), 1, CaptureRange{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err := m.Since(within(t), 1, at, 5*time.Second); err != nil || len(s.Data) == 0 {
+		t.Fatalf("no output after continue: %+v %v", s, err)
+	}
+}
+
+func TestWatchedPaneMovesToAnotherSession(t *testing.T) {
+	x := newTmux(t).start()
+	x.run("new-session", "-d", "-s", "other", "cat")
+	x.run("new-window", "-d", "-t", "main:3", "cat") // %2
+	m := x.mirror()
+	_, at, err := m.StartWatch(within(t), 2, CaptureRange{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.run("move-window", "-d", "-s", "main:3", "-t", "other:3")
+	ctx := within(t)
+	for ctx.Err() == nil {
+		m.await(t, "the pane in the other session", func(mod *Model) bool {
+			p, ok := mod.Pane(2)
+			return ok && p.Links[0].SessionName == "other"
+		})
+		s, err := m.Since(ctx, 2, at, 20*time.Millisecond)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Gap != nil && s.Gap.Reason == GapOwnerChanged {
+			break
+		}
+	}
+	_, at, err = m.StartWatch(ctx, 2, CaptureRange{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.run("send-keys", "-t", "%2", "-l", "hello")
+	if s, err := m.Since(ctx, 2, at, 5*time.Second); err != nil || len(s.Data) == 0 {
+		t.Fatalf("after the move: %+v %v", s, err)
+	}
+}
+
+func TestRespawnEndsTheEpoch(t *testing.T) {
+	x := newTmux(t)
+	x.run("new-session", "-d", "-s", "main", "-x", "80", "-y", "24", "cat")
+	x.run("set-option", "-g", "remain-on-exit", "on")
+	m := x.mirror()
+	_, at, err := m.StartWatch(within(t), 0, CaptureRange{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.run("send-keys", "-t", "%0", "C-d")
+	ctx := within(t)
+	for {
+		s, err := m.Since(ctx, 0, at, 100*time.Millisecond)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Gap != nil {
+			if s.Gap.Reason != GapPaneDied || s.Gap.Bytes != nil {
+				t.Fatalf("gap %+v", s.Gap)
+			}
+			at = s.Cursor
+			break
+		}
+	}
+	x.run("respawn-pane", "-t", "%0", "echo born; exec cat")
+	awaitText(t, m, 0, "born")
+	s, err := m.Since(ctx, 0, at, 5*time.Second)
+	if err != nil || s.Gap == nil || s.Gap.Reason != GapRespawned {
+		t.Fatalf("after the respawn: %+v %v", s, err)
+	}
+	x.run("send-keys", "-t", "%0", "-l", "more")
+	if s, err = m.Since(ctx, 0, s.Cursor, 5*time.Second); err != nil || len(s.Data) == 0 {
+		t.Fatalf("the new process is silent: %+v %v", s, err)
+	}
+}
+
+// M01: a cursor of a server that has gone is refused, not read as another's.
+func TestM01CursorOfAnotherServer(t *testing.T) {
+	x := newTmux(t).start()
+	m := x.mirror()
+	_, at, err := m.StartWatch(within(t), 0, CaptureRange{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.stop()
+	if _, err := m.Since(within(t), 0, at, 0); !errors.Is(err, ErrNoServer) {
+		t.Fatalf("without a server: %v", err)
+	}
+	x.start()
+	if _, err := m.Since(within(t), 0, at, 0); !errors.Is(err, ErrOtherServer) {
+		t.Fatalf("on the next server: %v", err)
+	}
+	if _, _, err := m.StartWatch(within(t), 0, CaptureRange{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestStreamClientKicked(t *testing.T) {
+	x := newTmux(t).start()
+	m := x.mirror()
+	_, at, err := m.StartWatch(within(t), 0, CaptureRange{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range full(t, m).Clients {
+		x.run("detach-client", "-t", c.Name)
+	}
+	s, err := m.Since(within(t), 0, at, 5*time.Second)
+	for ctx := within(t); err == nil && s.Gap == nil && ctx.Err() == nil; {
+		s, err = m.Since(ctx, 0, at, time.Second)
+	}
+	if err != nil || s.Gap == nil {
+		t.Fatalf("%+v %v", s, err)
+	}
+	x.run("send-keys", "-t", "%0", "-l", "more")
+	if s, err = m.Since(within(t), 0, s.Cursor, 5*time.Second); err != nil || !strings.HasPrefix("more", string(s.Data)) || len(s.Data) == 0 {
+		t.Fatalf("after the new attachment: %+v %v", s, err)
+	}
+}
