@@ -101,6 +101,20 @@ func TestNoServerIsAnAnswer(t *testing.T) {
 	}
 }
 
+// A server that starts while the daemon still has watches of the one before
+// must come up: attaching to a server without sessions ends it (tmux 3.3a).
+func TestRestartingServerIsNotAttachedTooEarly(t *testing.T) {
+	x := newTmux(t).start()
+	m := x.mirror()
+	for range 10 {
+		if _, _, err := m.StartWatch(within(t), 0, CaptureRange{}); err != nil {
+			t.Fatal(err)
+		}
+		x.stop()
+		x.start()
+	}
+}
+
 func TestServerWithoutSessions(t *testing.T) {
 	x := newTmux(t).start()
 	x.run("set-option", "-s", "exit-empty", "off")

@@ -124,7 +124,8 @@ func (m *Mirror) watch(ctx context.Context, id controlmode.PaneID, reason GapRea
 		if s != nil && errors.Is(err, controlmode.ErrClosed) {
 			w.closed(s, nil)
 		}
-		if try == 3 || !errors.Is(err, controlmode.ErrClosed) || errors.Is(err, controlmode.ErrTimeout) {
+		lost := errors.Is(err, controlmode.ErrClosed) || errors.Is(err, ErrDetached)
+		if try == 3 || !lost || errors.Is(err, controlmode.ErrTimeout) {
 			return nil, nil, missing(id, err)
 		}
 	}

@@ -133,13 +133,18 @@ func (w *watches) entry(server ServerID, id controlmode.PaneID) *watch {
 
 // open finds or attaches the stream client of a session. The caller holds the
 // turn, so clients attach one at a time (tmux before 3.7 could be crashed by
-// notifying a half-initialised one).
+// notifying a half-initialised one), and only to a server that the structure
+// client is attached to: attaching to a server that has just started and has no
+// session yet makes tmux 3.3a exit, whatever its first client wanted.
 func (w *watches) open(ctx context.Context, server Server, id controlmode.SessionID) (*stream, error) {
 	w.mu.Lock()
 	s := w.streams[id]
 	w.mu.Unlock()
 	if s != nil {
 		return s, nil
+	}
+	if att := w.m.attachedNow(); att == nil || att.server.ID != server.ID || closed(att.proc.Done()) {
+		return nil, fmt.Errorf("session %s: %w", id, ErrDetached)
 	}
 	s = &stream{
 		session: id, server: server, muted: map[controlmode.PaneID]bool{},
@@ -323,6 +328,15 @@ func (s *stream) unmute(id controlmode.PaneID) []controlmode.Command {
 	delete(s.muted, id)
 	delete(s.paused, id)
 	return []controlmode.Command{refreshClient("continue", id)}
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 func filter[T any](all []T, keep func(T) bool) []T {
