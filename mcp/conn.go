@@ -41,7 +41,7 @@ const (
 // bad line, truncates odd ids, drops a duplicate without a word, answers
 // cancelled requests, and loses answers on a half-close.
 type conn struct {
-	nc     *net.UnixConn
+	nc     net.Conn
 	r      *bufio.Reader
 	limits limits
 	log    *zap.Logger
@@ -90,7 +90,7 @@ type call struct {
 // end, neither at a half-close nor at shutdown.
 func (c *call) stream() bool { return c.method == listenMethod }
 
-func newConn(nc *net.UnixConn, lim limits, log *zap.Logger, stop context.Context, caller Caller) *conn {
+func newConn(nc net.Conn, lim limits, log *zap.Logger, stop context.Context, caller Caller) *conn {
 	return &conn{
 		nc: nc, r: bufio.NewReaderSize(nc, readBuffer), limits: lim, log: log, stop: stop,
 		caller: caller, since: time.Now(),

@@ -1,11 +1,16 @@
 package mcp
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -17,11 +22,11 @@ func TestX02LargeMessages(t *testing.T) {
 	w := startDaemon(t, Config{}).open(t)
 	big := strings.Repeat("a", 1<<20)
 	w.call(1, "echo", `{"text":"`+big+`"}`)
-	if got := text(t, w.next()); got != big {
+	if got := w.line(); !bytes.Contains(got, []byte(`"text":"`+big+`"}`)) || !bytes.Contains(got, []byte(`"bytes":1048576`)) {
 		t.Errorf("1 MiB came back as %d bytes", len(got))
 	}
 	w.call(2, "big", `{"n":5242880}`)
-	if got := text(t, w.next()); len(got) != 5<<20 {
+	if got := w.line(); string(got) != bigLine("2", 5<<20) {
 		t.Errorf("5 MiB answer has %d bytes", len(got))
 	}
 	w.alive()
@@ -173,7 +178,7 @@ func waitFor(t testing.TB, what string, ok func() bool) {
 // Cancelled in the very write that made the call: the call ends, and neither
 // it nor its progress says another word.
 func TestCancelPipelined(t *testing.T) {
-	d := startDaemon(t, Config{})
+	d := startDaemon(t, Config{MaxInFlight: 200}) // all may still be unwinding
 	w := d.open(t)
 	for i := range 200 {
 		w.send(`{"jsonrpc":"2.0","id":`+strconv.Itoa(i)+`,"method":"tools/call","params":{"name":"wait","arguments":{},"_meta":{"progressToken":1}}}`,
@@ -246,9 +251,14 @@ func TestHalfClose(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for range 52 {
-		seen[fmt.Sprint(w.next()["id"])] = true
+		l := string(w.line())
+		id, _, _ := strings.Cut(strings.TrimPrefix(l, `{"jsonrpc":"2.0","id":`), ",")
+		if n, err := strconv.Atoi(id); err == nil && l != bigLine(strconv.Itoa(n), 100_000) {
+			t.Errorf("answer %d: %.100s, %d bytes", n, l, len(l))
+		}
+		seen[id] = true
 	}
-	if len(seen) != 52 || !seen["last"] || !seen["49"] {
+	if len(seen) != 52 || !seen[`"last"`] || !seen[`"init"`] || !seen["49"] {
 		t.Errorf("answers: %v", seen)
 	}
 	w.end()
@@ -328,16 +338,39 @@ func TestP9StalledClient(t *testing.T) {
 	other.alive()
 }
 
-// A reader that is slow but steady is no stalled client.
-func TestSlowReader(t *testing.T) {
-	d := startDaemon(t, Config{WriteTimeout: 2 * time.Second})
-	w := d.open(t)
-	if err := w.SetReadBuffer(4 << 10); err != nil {
-		t.Fatal(err)
-	}
-	w.call(1, "big", `{"n":8000000}`)
-	if got := text(t, w.next()); len(got) != 8_000_000 {
-		t.Errorf("got %d bytes", len(got))
+// A reader that is slow but steady is no stalled client: the deadline is for
+// each piece. One that stops reading is closed when the deadline has passed.
+func TestWriteDeadline(t *testing.T) {
+	for _, steady := range []bool{true, false} {
+		t.Run(fmt.Sprintf("steady=%t", steady), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := net.Pipe()
+				defer b.Close()
+				c := newConn(a, limits{inflight: 4, line: 1 << 20, queue: 4 << 10, write: 10 * time.Second}, nopLog, t.Context(), Caller{})
+				const size = 4 << 20
+				begin := time.Now()
+				go func() {
+					n, buf := 0, make([]byte, 64<<10)
+					for n < size && (steady || n == 0) {
+						time.Sleep(2 * time.Second) // in the bubble's time
+						m, err := b.Read(buf)
+						if n += m; err != nil {
+							return
+						}
+					}
+				}()
+				err := c.enqueue(frame{b: make([]byte, size)}, true)
+				took := time.Since(begin)
+				if steady && (err != nil || c.isClosed()) {
+					t.Errorf("a steady reader was given up after %v: %v", took, err)
+				}
+				if !steady && (!errors.Is(err, os.ErrDeadlineExceeded) || !c.isClosed() || took != 10*time.Second) {
+					t.Errorf("a stopped reader: %v after %v", err, took)
+				}
+				c.Close()
+				synctest.Wait()
+			})
+		})
 	}
 }
 

@@ -316,3 +316,8 @@ func text(t testing.TB, m map[string]any) string {
 	}
 	return r.Content[0].Text
 }
+
+// bigLine is the answer of the tool "big", as it stands on the wire.
+func bigLine(id string, n int) string {
+	return `{"jsonrpc":"2.0","id":` + id + `,"result":{"content":[{"type":"text","text":"` + strings.Repeat("x", n) + `"}]}}`
+}

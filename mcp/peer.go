@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"net"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -30,8 +31,12 @@ func ancestorsOf(pid int, parent func(int) int) []int {
 // POLLHUP is reported when nothing can be sent any more. POLLOUT is asked for
 // because macOS reports the end of the receiving half as POLLHUP too when
 // POLLIN is.
-func hungUp(c *net.UnixConn) bool {
-	raw, err := c.SyscallConn()
+func hungUp(c net.Conn) bool {
+	sc, ok := c.(syscall.Conn)
+	if !ok {
+		return true // only sockets can be half-closed
+	}
+	raw, err := sc.SyscallConn()
 	if err != nil {
 		return true
 	}
