@@ -1,0 +1,216 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Outgoing frames. The SDK encodes a text block three to four times on its
+// way out, each time scanning all of it again; a pane's screen is encoded
+// once here, straight into the line that goes to the socket.
+
+const frameStart = `{"jsonrpc":"2.0","id":`
+
+// maxErrorBytes bounds the message of an error response: the SDK quotes the
+// caller's whole params in some of its own.
+const maxErrorBytes = 1024
+
+// checkResults makes encodeResult verify what a tool handed it. Tests set it.
+var checkResults = false
+
+// startFrame begins a response with room for n more bytes.
+func startFrame(id json.RawMessage, member string, n int) []byte {
+	b := make([]byte, 0, len(frameStart)+len(id)+len(member)+n+2)
+	b = append(b, frameStart...)
+	b = append(b, id...)
+	return append(b, member...)
+}
+
+func endFrame(b []byte) []byte { return append(b, '}', '\n') }
+
+// resultFrame frames a result the SDK has encoded, which is compact JSON.
+func resultFrame(id, result json.RawMessage) []byte {
+	if len(result) == 0 {
+		result = json.RawMessage("{}")
+	}
+	return endFrame(append(startFrame(id, `,"result":`, len(result)), result...))
+}
+
+// errorFrame frames an error as JSON-RPC wants it.
+func errorFrame(id json.RawMessage, err error) []byte {
+	var wire *jsonrpc.Error
+	code, message, data := int64(0), err.Error(), json.RawMessage(nil)
+	if errors.As(err, &wire) {
+		code, data = wire.Code, wire.Data
+	}
+	if code == 0 {
+		// The SDK's own complaints about the order of messages carry no code.
+		code = jsonrpc.CodeInvalidRequest
+	}
+	b := startFrame(id, `,"error":`, len(message)+len(data)+64)
+	return endFrame(appendError(b, code, message, data))
+}
+
+func (r *refusal) frame() []byte {
+	if r.noID {
+		b := append([]byte(nil), `{"jsonrpc":"2.0","error":`...)
+		return endFrame(appendError(b, r.code, r.reason, nil))
+	}
+	b := startFrame(r.id, `,"error":`, len(r.reason)+64)
+	return endFrame(appendError(b, r.code, r.reason, nil))
+}
+
+func appendError(b []byte, code int64, message string, data json.RawMessage) []byte {
+	if len(message) > maxErrorBytes {
+		message = strings.ToValidUTF8(message[:maxErrorBytes], "") + " ..."
+	}
+	b = fmt.Appendf(b, `{"code":%d,"message":`, code)
+	b = appendQuoted(b, message)
+	if len(data) > 0 && len(data) <= 64*maxErrorBytes && json.Valid(data) {
+		b = append(b, `,"data":`...)
+		b = appendOneLine(b, data)
+	}
+	return append(b, '}')
+}
+
+// encodeResult frames one tool answer. complete adds what protocol versions
+// from 2026-07-28 on want in every result: its type, and who answered.
+func encodeResult(id json.RawMessage, r *toolResult, complete bool, server json.RawMessage) ([]byte, error) {
+	if r.encode != nil {
+		return encodeOwn(id, r, complete)
+	}
+	b := startFrame(id, `,"result":{`, len(r.Text)+len(r.Text)/16+len(r.Structured)+256)
+	b, err := appendMeta(b, r.Meta, complete, server)
+	if err != nil {
+		return nil, fmt.Errorf("encoding _meta: %w", err)
+	}
+	b = append(b, `"content":[{"type":"text","text":`...)
+	b = appendQuoted(b, r.Text)
+	b = append(b, `}]`...)
+	if len(r.Structured) > 0 {
+		if checkResults && !json.Valid(r.Structured) {
+			return nil, errors.New("structured content is not valid JSON")
+		}
+		b = append(b, `,"structuredContent":`...)
+		b = appendOneLine(b, r.Structured)
+	}
+	if r.IsError {
+		b = append(b, `,"isError":true`...)
+	}
+	if complete {
+		b = append(b, `,"resultType":"complete"`...)
+	}
+	return endFrame(append(b, '}')), nil
+}
+
+// encodeOwn frames the answer of a tool that encodes itself because it counts
+// the bytes of its whole response. The type that newer versions want is put
+// in front of its first member and is not part of that count.
+func encodeOwn(id json.RawMessage, r *toolResult, complete bool) ([]byte, error) {
+	own := bytes.TrimSpace(r.encode(id))
+	if len(own) < 2 || own[0] != '{' || checkResults && !json.Valid(own) {
+		return nil, errors.New("a tool's own encoding is not a JSON object")
+	}
+	b := startFrame(id, `,"result":`, len(own)+32)
+	if complete {
+		b = append(b, `{"resultType":"complete"`...)
+		own = bytes.TrimLeft(own[1:], " \t\r\n")
+		if own[0] != '}' {
+			b = append(b, ',')
+		}
+	}
+	return endFrame(appendOneLine(b, own)), nil
+}
+
+// appendMeta writes _meta as the result's first member, if there is any.
+func appendMeta(b []byte, meta map[string]any, complete bool, server json.RawMessage) ([]byte, error) {
+	if _, told := meta[sdk.MetaKeyServerInfo]; complete && !told {
+		with := make(map[string]any, len(meta)+1)
+		for k, v := range meta {
+			with[k] = v
+		}
+		with[sdk.MetaKeyServerInfo] = server
+		meta = with
+	}
+	if len(meta) == 0 {
+		return b, nil
+	}
+	m, err := json.Marshal(meta)
+	if err != nil {
+		return nil, err
+	}
+	b = append(b, `"_meta":`...)
+	return append(append(b, m...), ','), nil
+}
+
+// appendOneLine appends valid JSON, on one line whatever its own layout: a
+// newline inside would end our frame. In JSON a raw newline can only stand
+// between tokens.
+func appendOneLine(b []byte, v []byte) []byte {
+	if bytes.IndexByte(v, '\n') < 0 && bytes.IndexByte(v, '\r') < 0 {
+		return append(b, v...)
+	}
+	for _, c := range v {
+		if c != '\n' && c != '\r' {
+			b = append(b, c)
+		}
+	}
+	return b
+}
+
+const hexDigits = "0123456789abcdef"
+
+// appendQuoted appends s as a JSON string. Invalid UTF-8 becomes U+FFFD.
+// Only what JSON demands is escaped, and the line separators that some
+// readers take for the end of a line.
+func appendQuoted(b []byte, s string) []byte {
+	b = append(b, '"')
+	start := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c >= 0x20 && c != '"' && c != '\\' && c < utf8.RuneSelf {
+			i++
+			continue
+		}
+		if c < utf8.RuneSelf {
+			b = append(b, s[start:i]...)
+			b = appendEscape(b, c)
+			i++
+			start = i
+			continue
+		}
+		r, n := utf8.DecodeRuneInString(s[i:])
+		if r == utf8.RuneError && n == 1 || r == '\u2028' || r == '\u2029' {
+			b = append(b, s[start:i]...)
+			b = append(b, '\\', 'u', hexDigits[r>>12&15], hexDigits[r>>8&15], hexDigits[r>>4&15], hexDigits[r&15])
+			start = i + n
+		}
+		i += n
+	}
+	return append(append(b, s[start:]...), '"')
+}
+
+func appendEscape(b []byte, c byte) []byte {
+	switch c {
+	case '"', '\\':
+		return append(b, '\\', c)
+	case '\n':
+		return append(b, '\\', 'n')
+	case '\t':
+		return append(b, '\\', 't')
+	case '\r':
+		return append(b, '\\', 'r')
+	case '\b':
+		return append(b, '\\', 'b')
+	case '\f':
+		return append(b, '\\', 'f')
+	}
+	return append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+}
