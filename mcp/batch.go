@@ -153,7 +153,7 @@ func (b *batch) run(ctx context.Context, c *call, a batchArgs) (*toolResult, err
 	}
 	results := runOperations(ops, mode == onErrorStop, func(segment []operation) func(*operation) *toolResult {
 		nested := &call{table: c.table, caller: c.caller, sel: c.sel}
-		nested.arrive(sharedTables(segment))
+		nested.arrival = c.table.mirror.Arrive(sharedTables(segment))
 		return func(o *operation) *toolResult { return nested.nested(ctx, o) }
 	})
 	if ctx.Err() != nil {

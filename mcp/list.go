@@ -315,19 +315,14 @@ type paneArgs struct {
 	PaneID string `arg:"paneId"`
 }
 
-// pane finds a pane. Where the call's shared refresh brings all panes anyway
-// (in a batch), it is looked up there; else tmux is asked for this one.
+// pane finds a pane, in the call's shared refresh where that brings all panes
+// anyway (in a batch).
 func (c *call) pane(ctx context.Context, id string) (*state.Model, *state.Pane, error) {
-	n, err := controlmode.ParsePaneID(id)
+	n, err := c.paneID(ctx, id)
 	if err != nil {
-		return nil, nil, c.noPane(ctx, id)
+		return nil, nil, err
 	}
-	var m *state.Model
-	if shared := state.Panes | state.Clients; c.have&shared == shared {
-		m, err = c.model(ctx, shared)
-	} else {
-		m, err = c.arrival.Pane(ctx, n)
-	}
+	m, err := c.arrival.Pane(ctx, n)
 	if err != nil {
 		return nil, nil, c.missing(ctx, err, id)
 	}

@@ -86,7 +86,7 @@ func appendArray(dst []byte, values [][]byte) []byte {
 	return append(dst, ']')
 }
 
-const hexDigits = "0123456789abcdef"
+const lowerHex = "0123456789abcdef"
 
 // appendString appends s as a JSON string. Bytes that are not UTF-8 become
 // U+FFFD. U+2028 and U+2029 are escaped because line readers of some clients
@@ -110,7 +110,7 @@ func appendString(dst []byte, s string) []byte {
 		r, size := utf8.DecodeRuneInString(s[i:])
 		if r == utf8.RuneError && size == 1 || r == '\u2028' || r == '\u2029' {
 			dst = append(dst, s[done:i]...)
-			dst = append(dst, '\\', 'u', hexDigits[r>>12], hexDigits[r>>8&15], hexDigits[r>>4&15], hexDigits[r&15])
+			dst = append(dst, '\\', 'u', lowerHex[r>>12], lowerHex[r>>8&15], lowerHex[r>>4&15], lowerHex[r&15])
 			i += size
 			done = i
 			continue
@@ -132,7 +132,7 @@ func appendEscape(dst []byte, c byte) []byte {
 	case '\t':
 		return append(dst, '\\', 't')
 	}
-	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+	return append(dst, '\\', 'u', '0', '0', lowerHex[c>>4], lowerHex[c&15])
 }
 
 // appendMeta appends a _meta object. Metadata is ours and always encodes.
@@ -175,9 +175,9 @@ func cleanRunes(s string, oneLine bool) string {
 		case r == '\t':
 			b = append(b, '\\', 't')
 		case r < 0x80:
-			b = append(b, '\\', 'x', hexDigits[r>>4], hexDigits[r&15])
+			b = append(b, '\\', 'x', lowerHex[r>>4], lowerHex[r&15])
 		default:
-			b = append(b, '\\', 'u', hexDigits[r>>12&15], hexDigits[r>>8&15], hexDigits[r>>4&15], hexDigits[r&15])
+			b = append(b, '\\', 'u', lowerHex[r>>12&15], lowerHex[r>>8&15], lowerHex[r>>4&15], lowerHex[r&15])
 		}
 	}
 	return string(b)

@@ -3,6 +3,7 @@ package mcp
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -138,18 +139,30 @@ func (c *call) sessionID(ctx context.Context, a sessionArgs) (string, error) {
 	return s.ID.String(), nil
 }
 
-// ask runs commands at one instant and gives the bodies of their answers.
+// askTries is how often a question is asked again because the session that the
+// connection was attached to was killed meanwhile.
+const askTries = 3
+
+// ask runs commands that only read, at one instant, and gives the bodies of
+// their answers.
 func (c *call) ask(ctx context.Context, commands ...controlmode.Command) ([]string, error) {
 	req := controlmode.Request{Commands: commands, Fence: true}
-	reply, err := c.table.mirror.Do(ctx, req)
+	var reply controlmode.Reply
+	var err error
+	for range askTries {
+		reply, err = c.table.mirror.Do(ctx, req)
+		if !errors.Is(err, controlmode.ErrClosed) || errors.Is(err, controlmode.ErrTimeout) {
+			break
+		}
+	}
+	if err == nil {
+		err = reply.Err(req)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if err := reply.Err(req); err != nil {
-		return nil, err
-	}
 	bodies := make([]string, len(commands))
-	for i := range min(len(commands), len(reply.Blocks)) {
+	for i := range bodies {
 		bodies[i] = string(reply.Blocks[i].Body)
 	}
 	return bodies, nil

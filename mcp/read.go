@@ -193,7 +193,7 @@ func outside(shot *state.Capture) string {
 }
 
 func captureResult(id controlmode.PaneID, shot *state.Capture, limit int) *toolResult {
-	rows := trimmed(shot.Lines)
+	rows := shot.Lines
 	none := outside(shot)
 	if none != "" {
 		rows = nil
@@ -220,20 +220,11 @@ func captureResult(id controlmode.PaneID, shot *state.Capture, limit int) *toolR
 	return &toolResult{Text: n.over(strings.TrimRight(s.text, "\n")), Structured: o.b}
 }
 
-// trimmed cuts trailing spaces: joined rows keep their padding in tmux.
-func trimmed(lines []string) []string {
-	out := make([]string, len(lines))
-	for i, l := range lines {
-		out[i] = strings.TrimRight(clean(l), " ")
-	}
-	return out
-}
-
 // screenText is captured text down to the cursor or the last row that is not
 // blank. A text that ends at the start of a row ends in LF, so that what the
 // pane prints next can be put right behind it.
 func screenText(shot *state.Capture) string {
-	lines := trimmed(shot.Lines)
+	lines := shot.Lines
 	for range shot.Height - 1 - shot.CursorY {
 		if n := len(lines); n < 2 || lines[n-1] != "" {
 			break
@@ -413,11 +404,8 @@ func (c *call) since(ctx context.Context, id controlmode.PaneID, cursor string, 
 	var text, held []byte
 	for {
 		s, err := c.table.mirror.Since(ctx, id, d.cursor, max(0, time.Until(deadline)))
-		if errors.Is(err, state.ErrOtherPane) {
-			return nil, &problem{reason: fmt.Sprintf("the cursor belongs to pane %s, not to %s", from.Stream.Pane(), id), hint: cursorHint}
-		}
 		if err != nil {
-			return nil, err
+			return nil, cursorProblem(err, id, from)
 		}
 		d.cursor = s.Cursor
 		d.missed += s.Missed
@@ -438,6 +426,17 @@ func (c *call) since(ctx context.Context, id controlmode.PaneID, cursor string, 
 	d.cursor.Offset -= int64(len(held))
 	d.text = string(text)
 	return d, nil
+}
+
+// cursorProblem explains a cursor that cannot be used.
+func cursorProblem(err error, id controlmode.PaneID, from state.Cursor) error {
+	switch {
+	case errors.Is(err, state.ErrOtherPane):
+		return &problem{reason: fmt.Sprintf("the cursor belongs to pane %s, not to %s", from.Stream.Pane(), id), hint: cursorHint}
+	case errors.Is(err, state.ErrCursor):
+		return &problem{reason: err.Error(), hint: cursorHint}
+	}
+	return err
 }
 
 const cursorHint = "Leave the cursor out to start again: the answer is the screen and a fresh cursor."

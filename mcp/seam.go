@@ -7,19 +7,17 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Caller is who makes a call: one connection of one process.
+// Caller is who makes a call: what the socket told about the peer and what a bridge said in its hello.
 type Caller struct {
-	Conn      uint64 // connection number of this daemon's life, for logs
+	Conn      uint64 // our own connection number, for logs
 	UID       int
-	PID       int
-	Ancestors []int // pids from the peer upward, the peer first
-	Hello     Hello
-	RequestID json.RawMessage
+	PID       int             // peer process, 0 if unknown
+	Ancestors []int           // pids from the peer upward (peer first), read when the connection was made
+	Hello     Hello           // zero for raw clients
+	RequestID json.RawMessage // set per call
 }
 
-// Hello is what a bridge says of its client: its version, the selection
-// variables and the tmux variables of its environment. A raw client may leave
-// it out.
+// Hello is what a bridge says once, first, in notifications/tmux-mcpd/hello.
 type Hello struct {
 	Version  string            `json:"version"`
 	Env      map[string]string `json:"env"` // LIBTMUX_* selection variables that were set
@@ -27,23 +25,23 @@ type Hello struct {
 	TMUXPane string            `json:"tmuxPane"`
 }
 
-// toolResult is the answer of a tool before it is framed.
+// toolResult is one answer, encoded late so that it can be bounded by the whole response line.
 type toolResult struct {
-	Text       string
-	Structured json.RawMessage // one line of JSON; nil for errors
+	Text       string          // the readable half
+	Structured json.RawMessage // the structured half, one line of JSON; nil for errors
 	IsError    bool
 	Meta       map[string]any
-	// encode, if set, gives the complete result object for that request id: the
-	// cap of a batch counts the id.
+	// encode, if set, replaces the ordinary encoding: the complete result object for the request id
+	// with that JSON spelling (the batch's cap counts the id).
 	encode func(id json.RawMessage) []byte
 }
 
-// registry is the tool table as connections see it.
+// registry is what the connection side needs of the tool table.
 type registry interface {
-	// tools lists what this caller may call, in a stable order.
-	tools(c *Caller) []*sdk.Tool
-	// call runs a tool. A returned error is a *jsonrpc.Error or an internal
-	// fault; everything a caller can mend is a toolResult with IsError.
+	tools(c *Caller) []*sdk.Tool // advertised, in order, for that caller's selection; nil error rules are the registry's
+	// call runs one tool. A returned error is a *jsonrpc.Error (protocol error) or an internal fault; everything a
+	// caller can mend is a toolResult with IsError.
 	call(ctx context.Context, c *Caller, name string, args json.RawMessage, progress func(message string)) (*toolResult, error)
+	// selection checks the hello's environment; an error is answered to initialize in plain words.
 	instructions() string
 }

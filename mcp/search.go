@@ -193,7 +193,7 @@ func (s *search) run(ctx context.Context, capture capturer, panes []*state.Pane)
 // pane looks through one capture. It reports whether the search may go on.
 func (s *search) pane(p *state.Pane, shot *state.Capture) bool {
 	hits := 0
-	for i, line := range trimmed(shot.Lines) {
+	for i, line := range shot.Lines {
 		s.lines++
 		s.bytes += len(line) + 1
 		s.clampedLines = s.clampedLines || s.lines > searchLineLimit

@@ -82,7 +82,6 @@ type call struct {
 	caller   *Caller
 	sel      *selection
 	arrival  *state.Arrival
-	have     state.Tables // declared in arrival
 	progress func(message string)
 }
 
@@ -267,19 +266,12 @@ func (t *table) call(ctx context.Context, caller *Caller, name string, args json
 		return t.failure(ctx, prefixed(name, err))
 	}
 	c := &call{table: t, caller: caller, sel: sel, progress: progress}
-	c.arrive(row.tables)
+	c.arrival = t.mirror.Arrive(row.tables)
 	res, err := row.run(ctx, c, decoded)
 	if err != nil {
 		return t.failure(ctx, err)
 	}
 	return res, nil
-}
-
-// arrive starts the call's look at tmux. A tool that needs no shared table
-// marks nothing: its own request is younger than the call anyway.
-func (c *call) arrive(tables state.Tables) {
-	c.have = tables
-	c.arrival = c.table.mirror.Arrive(tables)
 }
 
 func prefixed(name string, err error) error {
