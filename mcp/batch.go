@@ -299,9 +299,8 @@ func newBatchResult(ops []operation, results []*toolResult, mode string) *batchR
 func encodeNested(res *toolResult) []byte {
 	o := object{b: make([]byte, 0, len(res.Text)+len(res.Structured)+128)}
 	o.open()
-	if res.Meta != nil {
-		o.key("_meta")
-		o.b = appendMeta(o.b, res.Meta)
+	if meta, err := json.Marshal(res.Meta); err == nil && res.Meta != nil {
+		o.raw("_meta", meta)
 	}
 	o.content(res.Text)
 	o.bool("isError", res.IsError)

@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"encoding/json"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -102,7 +101,7 @@ func appendString(dst []byte, s string) []byte {
 				continue
 			}
 			dst = append(dst, s[done:i]...)
-			dst = appendEscape(dst, c)
+			dst = appendEscaped(dst, c)
 			i++
 			done = i
 			continue
@@ -121,7 +120,7 @@ func appendString(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
-func appendEscape(dst []byte, c byte) []byte {
+func appendEscaped(dst []byte, c byte) []byte {
 	switch c {
 	case '"', '\\':
 		return append(dst, '\\', c)
@@ -133,15 +132,6 @@ func appendEscape(dst []byte, c byte) []byte {
 		return append(dst, '\\', 't')
 	}
 	return append(dst, '\\', 'u', '0', '0', lowerHex[c>>4], lowerHex[c&15])
-}
-
-// appendMeta appends a _meta object. Metadata is ours and always encodes.
-func appendMeta(dst []byte, meta map[string]any) []byte {
-	b, err := json.Marshal(meta)
-	if err != nil {
-		panic("metadata does not encode: " + err.Error())
-	}
-	return append(dst, b...)
 }
 
 // clean makes text of tmux fit for an answer: valid UTF-8, and no control
