@@ -1,0 +1,491 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"tmux-mcpd/controlmode"
+	"tmux-mcpd/state"
+)
+
+// The tools that read tmux's configuration: options, hooks, the environment
+// that new processes get, and format variables.
+func optionTools() []*tool {
+	config := func(name, title, doc string, classes []string, params []param, out map[string]schema) tool {
+		return tool{name: name, title: title, toolset: inspect, doc: doc, params: params, output: output(out),
+			reach: reachNone, effects: []string{effectObserve}, classes: classes}
+	}
+	variables := config("get_tmux_variables", "Read tmux variables",
+		"Reads tmux format variables by name. With paneId they are those of that pane; without it only variables of "+
+			"the whole server mean anything.",
+		[]string{classMetadata, classConfiguration},
+		[]param{
+			{name: "names", kind: kindStrings, required: true, minItems: 1, maxItems: 32, single: true,
+				pattern: variablePattern, match: isVariable, want: "a variable name such as pane_pid",
+				format: "validated-variable-name", doc: "Bare variable names; no #{...} syntax."},
+			withNames(paneParam(false), "pane"),
+		},
+		map[string]schema{"values": mapOut(stringOut())})
+	variables.literal = map[string]string{"names": "validated-variable-name"}
+	return []*tool{
+		define(config("show_option", "Show an option",
+			"Shows the value that a tmux option has in one scope, without inherited values; null if it is not set there.",
+			[]string{classMetadata, classConfiguration},
+			[]param{
+				{name: "name", required: true, max: maxInlineText, doc: "Option name, for example status-left."},
+				{name: "scope", enum: scopes, alias: []string{scopeGlobal}, doc: "Where to look. Default server."},
+				{name: "target", doc: "Session id or name, window id or pane id; needed for the scopes session, window and pane."},
+				{name: "effective", kind: kindBoolean, hidden: true},
+			},
+			map[string]schema{"name": stringOut(), "scope": stringOut(), "value": orNull(stringOut())}), showOption),
+		define(config("show_hooks", "Show hooks",
+			"Shows the commands that tmux runs by itself on events.", []string{classConfiguration},
+			append(sessionParams(false, "A session's own hooks: an id such as $1, or an exact name. Leave it out for the global ones."),
+				param{name: "name", hidden: true}, param{name: "target", hidden: true},
+				param{name: "scope", hidden: true, enum: append([]string{scopeGlobal}, scopes...)}),
+			map[string]schema{"complete": booleanOut(), "hooks": mapOut(stringOut()), "omittedEntries": integerOut(),
+				"unset": integerOut().with("description", "Hooks that carry no command.")}), showHooks),
+		define(config("show_environment", "Show the environment",
+			"Shows the variables that new processes in tmux get; null marks one that is removed.", []string{classEnvironment},
+			sessionParams(false, "A session's own environment: an id such as $1, or an exact name. Leave it out for the global one."),
+			map[string]schema{"complete": booleanOut(), "environment": mapOut(orNull(stringOut())),
+				"omittedEntries": integerOut()}), showEnvironment),
+		define(variables, tmuxVariables),
+	}
+}
+
+func withNames(p param, also ...string) param {
+	p.also = also
+	return p
+}
+
+func isVariable(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		if !letter && (i == 0 || c != '_' && (c < '0' || c > '9')) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// Scopes of options. scopeGlobal is the Java port's word for the global table
+// that the option belongs to.
+const (
+	scopeServer        = "server"
+	scopeSession       = "session"
+	scopeGlobalSession = "global-session"
+	scopeWindow        = "window"
+	scopeGlobalWindow  = "global-window"
+	scopePane          = "pane"
+	scopeGlobal        = "global"
+)
+
+var scopes = []string{scopeServer, scopeSession, scopeGlobalSession, scopeWindow, scopeGlobalWindow, scopePane}
+
+// scopeFlags are the flags of show-options and show-hooks for a scope.
+func (c *call) scopeFlags(ctx context.Context, scope string, target *string) ([]string, error) {
+	switch scope {
+	case scopeServer:
+		return []string{"-s"}, nil
+	case scopeGlobalSession, scopeGlobal:
+		return []string{"-g"}, nil
+	case scopeGlobalWindow:
+		return []string{"-gw"}, nil
+	}
+	if target == nil {
+		return nil, &problem{reason: "target is missing: the scope " + scope + " needs one",
+			hint: "Give a session id or name, a window id or a pane id, as the scope asks."}
+	}
+	switch scope {
+	case scopeWindow:
+		m, err := c.model(ctx, state.Windows)
+		if err != nil {
+			return nil, err
+		}
+		w, err := c.window(ctx, m, *target)
+		if err != nil {
+			return nil, err
+		}
+		return []string{"-w", "-t", w.ID.String()}, nil
+	case scopePane:
+		_, p, err := c.pane(ctx, *target)
+		if err != nil {
+			return nil, err
+		}
+		return []string{"-p", "-t", p.ID.String()}, nil
+	}
+	id, err := c.sessionID(ctx, sessionArgs{Session: target})
+	if err != nil {
+		return nil, err
+	}
+	return []string{"-t", id}, nil
+}
+
+// sessionID resolves a session in our own model: a name is never a target.
+func (c *call) sessionID(ctx context.Context, a sessionArgs) (string, error) {
+	m, err := c.model(ctx, state.Sessions)
+	if err != nil {
+		return "", err
+	}
+	s, err := c.session(ctx, m, a)
+	if err != nil {
+		return "", err
+	}
+	return s.ID.String(), nil
+}
+
+// askTries is how often a question is asked again because the session that the
+// connection was attached to was killed meanwhile.
+const askTries = 3
+
+// ask runs commands that only read, at one instant, and gives the bodies of
+// their answers.
+func (c *call) ask(ctx context.Context, commands ...controlmode.Command) ([]string, error) {
+	req := controlmode.Request{Commands: commands, Fence: true}
+	var reply controlmode.Reply
+	var err error
+	for range askTries {
+		reply, err = c.table.mirror.Do(ctx, req)
+		if !errors.Is(err, controlmode.ErrClosed) || errors.Is(err, controlmode.ErrTimeout) {
+			break
+		}
+	}
+	if err == nil {
+		err = reply.Err(req)
+	}
+	if err != nil {
+		return nil, err
+	}
+	bodies := make([]string, len(commands))
+	for i := range bodies {
+		bodies[i] = string(reply.Blocks[i].Body)
+	}
+	return bodies, nil
+}
+
+type optionArgs struct {
+	Name      string  `arg:"name"`
+	Scope     *string `arg:"scope"`
+	Target    *string `arg:"target"`
+	Effective bool    `arg:"effective"`
+}
+
+func showOption(ctx context.Context, c *call, a optionArgs) (*toolResult, error) {
+	scope := scopeServer
+	if a.Scope != nil {
+		scope = *a.Scope
+	}
+	flags, err := c.scopeFlags(ctx, scope, a.Target)
+	if err != nil {
+		return nil, err
+	}
+	if a.Effective {
+		flags = append(flags, "-A")
+	}
+	value, err := c.option(ctx, scope, flags, a.Name)
+	if err != nil {
+		return nil, err
+	}
+	var o object
+	o.open()
+	o.string("name", clean(a.Name))
+	o.string("scope", scope)
+	text := fmt.Sprintf("%s is not set in scope %s", inline(a.Name), scope)
+	if value != nil {
+		v := tail(clean(*value), stringBudget)
+		value = &v
+		text = inline(a.Name) + " = " + v
+	}
+	o.stringOrNull("value", value)
+	o.close()
+	return &toolResult{Text: text, Structured: o.b}, nil
+}
+
+// option reads one option in one scope. Given a name, tmux looks where options
+// of that name belong and ignores the scope's flags (options_scope_from_name),
+// and takes a unique start of a name for the name. So the table of the scope is
+// listed in the same line, with inherited entries, and the name must be in it.
+// User options (@name) may be anywhere.
+func (c *call) option(ctx context.Context, scope string, flags []string, name string) (*string, error) {
+	value := controlmode.Cmd("show-options", append(append([]string{"-qv"}, flags...), "--", controlmode.LiteralFormat(name))...)
+	list := controlmode.Cmd("show-options", append([]string{"-A"}, flags...)...)
+	bodies, err := c.ask(ctx, list, value)
+	if err != nil && !strings.HasPrefix(name, "@") {
+		if p := c.unlisted(ctx, scope, flags, name); p != nil {
+			return nil, p
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if base, _, _ := strings.Cut(name, "["); !strings.HasPrefix(name, "@") && scope != scopeGlobal {
+		if known := optionNames(bodies[0]); !known[base] {
+			return nil, notAnOption(scope, name, known)
+		}
+	}
+	text, ok := strings.CutSuffix(bodies[1], "\n")
+	if !ok {
+		return nil, nil // no line: not set. An empty value is an empty line.
+	}
+	return &text, nil
+}
+
+// unlisted explains a name that tmux refused.
+func (c *call) unlisted(ctx context.Context, scope string, flags []string, name string) error {
+	bodies, err := c.ask(ctx, controlmode.Cmd("show-options", append([]string{"-A"}, flags...)...))
+	if err != nil {
+		return err
+	}
+	base, _, _ := strings.Cut(name, "[")
+	if known := optionNames(bodies[0]); !known[base] {
+		return notAnOption(scope, name, known)
+	}
+	return nil
+}
+
+// optionNames reads the names of a listing: "name value", "name[0] value", and
+// "name* value" for an inherited one.
+func optionNames(listing string) names {
+	all := names{}
+	for line := range strings.SplitSeq(listing, "\n") {
+		name, _, _ := strings.Cut(line, " ")
+		name, _, _ = strings.Cut(name, "[")
+		if name = strings.TrimSuffix(name, "*"); name != "" {
+			all[name] = true
+		}
+	}
+	return all
+}
+
+func notAnOption(scope, name string, known names) error {
+	p := &problem{reason: fmt.Sprintf("tmux has no option %s in scope %s", quote(name), scope),
+		hint: "Options belong to one of: server, session (and global-session), window (and global-window), pane."}
+	all := make([]string, 0, len(known))
+	for k := range known {
+		all = append(all, k)
+	}
+	if near := nearestName(name, all); near != "" {
+		p.reason += "; did you mean " + near + "?"
+	}
+	return p
+}
+
+type hookArgs struct {
+	sessionArgs
+	Name   *string `arg:"name"`
+	Target *string `arg:"target"`
+	Scope  *string `arg:"scope"`
+}
+
+func showHooks(ctx context.Context, c *call, a hookArgs) (*toolResult, error) {
+	commands, err := c.hookCommands(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	bodies, err := c.ask(ctx, commands...)
+	if err != nil {
+		return nil, err
+	}
+	unset := 0
+	var all []entry
+	for line := range strings.SplitSeq(strings.Join(bodies, ""), "\n") {
+		name, command, set := strings.Cut(line, " ")
+		name, _, _ = strings.Cut(name, "[")
+		switch {
+		case name == "" || a.Name != nil && *a.Name != name:
+		case !set:
+			unset++
+		case len(all) > 0 && all[len(all)-1].key == name:
+			joined := *all[len(all)-1].value + "\n" + command
+			all[len(all)-1].value = &joined
+		default:
+			all = append(all, entry{name, &command})
+		}
+	}
+	return c.entries("hooks", "hooks are set", all, func(o *object) { o.int("unset", unset) }), nil
+}
+
+// hookCommands are the listings to read: the global hooks are in two tables,
+// of sessions and of windows.
+func (c *call) hookCommands(ctx context.Context, a hookArgs) ([]controlmode.Command, error) {
+	_, bySession := a.asked()
+	scope := scopeGlobal
+	if a.Scope != nil {
+		scope = *a.Scope
+	}
+	if bySession {
+		id, err := c.sessionID(ctx, a.sessionArgs)
+		if err != nil {
+			return nil, err
+		}
+		return []controlmode.Command{controlmode.Cmd("show-hooks", "-t", id)}, nil
+	}
+	if scope == scopeGlobal || scope == scopeServer {
+		return []controlmode.Command{controlmode.Cmd("show-hooks", "-g"), controlmode.Cmd("show-hooks", "-gw")}, nil
+	}
+	flags, err := c.scopeFlags(ctx, scope, a.Target)
+	if err != nil {
+		return nil, err
+	}
+	return []controlmode.Command{controlmode.Cmd("show-hooks", flags...)}, nil
+}
+
+// entry is one entry of a map answer; a nil value is null.
+type entry struct {
+	key   string
+	value *string
+}
+
+// entries makes the answer of a tool that shows a map: entries from the head
+// while both halves and the lines are within their limits. more writes the
+// members that come after the map; "complete" and "omittedEntries" are written
+// around it in the order of their names.
+func (c *call) entries(name, what string, all []entry, more func(*object)) *toolResult {
+	m := object{b: []byte{'{'}}
+	var text []byte
+	shown := 0
+	for _, e := range all {
+		if shown == c.sel.limits.lines {
+			break
+		}
+		size, key := len(m.b), object{b: m.b}
+		if shown > 0 {
+			key.b = append(key.b, ',')
+		}
+		key.b = append(appendString(key.b, clean(e.key)), ':')
+		line := inline(e.key) + " is removed\n"
+		if e.value == nil {
+			key.b = append(key.b, "null"...)
+		} else {
+			key.b = appendString(key.b, clean(*e.value))
+			line = inline(e.key) + "=" + inline(*e.value) + "\n"
+		}
+		if len(key.b) > viewCeiling-256 || len(text)+len(line) > viewCeiling {
+			m.b = key.b[:size]
+			break
+		}
+		m.b = key.b
+		text = append(text, line...)
+		shown++
+	}
+	m.close()
+	omitted := len(all) - shown
+	var o object
+	o.open()
+	o.bool("complete", omitted == 0)
+	o.raw(name, m.b)
+	o.int("omittedEntries", omitted)
+	more(&o)
+	o.close()
+	switch {
+	case len(all) == 0:
+		text = fmt.Appendf(text, "No %s.", what)
+	case omitted > 0:
+		text = fmt.Appendf(text, "[%d more not shown]", omitted)
+	default:
+		text = text[:len(text)-1]
+	}
+	return &toolResult{Text: string(text), Structured: o.b}
+}
+
+func showEnvironment(ctx context.Context, c *call, a sessionArgs) (*toolResult, error) {
+	scope := []string{"-s", "-g"}
+	if _, ok := a.asked(); ok {
+		id, err := c.sessionID(ctx, a)
+		if err != nil {
+			return nil, err
+		}
+		scope = []string{"-s", "-t", id}
+	}
+	bodies, err := c.ask(ctx, controlmode.Cmd("show-environment", scope...))
+	if err != nil {
+		return nil, err
+	}
+	return c.entries("environment", "variables", shellEnvironment(bodies[0]), func(*object) {}), nil
+}
+
+// shellEnvironment reads show-environment -s: NAME="value"; export NAME; with
+// $, `, " and \ escaped in the value, and unset NAME; for a removed one. The
+// plain form cannot be read: a value may hold newlines.
+func shellEnvironment(text string) []entry {
+	var all []entry
+	for text != "" {
+		if rest, ok := strings.CutPrefix(text, "unset "); ok {
+			if name, after, ok := strings.Cut(rest, ";\n"); ok && !strings.Contains(name, "=") {
+				all, text = append(all, entry{key: name}), after
+				continue
+			}
+		}
+		name, rest, ok := strings.Cut(text, `="`)
+		if !ok {
+			return all
+		}
+		value, rest := shellValue(rest)
+		_, text, _ = strings.Cut(rest, "\n")
+		all = append(all, entry{name, &value})
+	}
+	return all
+}
+
+// shellValue reads up to the closing quote.
+func shellValue(s string) (value, rest string) {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		switch {
+		case s[i] == '"':
+			return b.String(), s[i+1:]
+		case s[i] == '\\' && i+1 < len(s):
+			i++
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String(), ""
+}
+
+type variableArgs struct {
+	Names  []string `arg:"names"`
+	PaneID *string  `arg:"paneId"`
+}
+
+func tmuxVariables(ctx context.Context, c *call, a variableArgs) (*toolResult, error) {
+	flags := []string{"-p"}
+	if a.PaneID != nil {
+		_, p, err := c.pane(ctx, *a.PaneID)
+		if err != nil {
+			return nil, err
+		}
+		flags = append(flags, "-t", p.ID.String())
+	}
+	commands := make([]controlmode.Command, len(a.Names))
+	for i, name := range a.Names {
+		commands[i] = controlmode.Cmd("display-message", append(flags[:len(flags):len(flags)], "--", "#{"+name+"}")...)
+	}
+	bodies, err := c.ask(ctx, commands...)
+	if err != nil {
+		return nil, err
+	}
+	values := object{b: []byte{'{'}}
+	var text []string
+	seen := names{}
+	for i, name := range a.Names {
+		if seen[name] {
+			continue
+		}
+		seen[name] = true
+		// Names are ASCII words, so they are keys as they are.
+		value := tail(clean(strings.TrimSuffix(bodies[i], "\n")), stringBudget/len(a.Names))
+		values.string(name, value)
+		text = append(text, name+"="+cmp.Or(inline(value), "(empty)"))
+	}
+	values.close()
+	var o object
+	o.open()
+	o.raw("values", values.b)
+	o.close()
+	return &toolResult{Text: strings.Join(text, "\n"), Structured: o.b}, nil
+}

@@ -1,0 +1,482 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"tmux-mcpd/controlmode"
+	"tmux-mcpd/state"
+)
+
+// The tools that read what a pane shows or prints.
+func readTools() []*tool {
+	content := func(name, title, doc string, params []param, out map[string]schema) tool {
+		return tool{name: name, title: title, toolset: inspect, doc: doc, params: params, output: output(out),
+			reach: reachNone, effects: []string{effectObserve}, classes: []string{classMetadata, classTerminal}}
+	}
+	since := content("capture_since", "Read new output",
+		"Reads what a pane has printed since a cursor, or, without a cursor, starts watching it and returns its screen. "+
+			"Pass the returned cursor to the next call; reads repeat nothing and count whatever was lost.",
+		[]param{paneParam(true), maxLinesParam(),
+			{name: "cursor", doc: "The cursor that the call before returned. Leave it out to start.",
+				pattern: state.CursorPattern, match: isCursor, want: "a cursor that capture_since or snapshot_pane returned"},
+			{name: "waitMs", kind: kindInteger,
+				doc: "With a cursor: wait at most this many milliseconds for the first new text. Default 0."}},
+		sinceOut())
+	row := define(since, captureSince)
+	row.waits = func(args any) bool {
+		a := args.(sinceArgs)
+		return a.Cursor != nil && a.WaitMs != nil && *a.WaitMs > 0
+	}
+	return []*tool{
+		define(content("capture_pane", "Capture a pane",
+			"Captures the screen of a pane, or a range of rows with its history, as plain text.",
+			[]param{paneParam(true), maxLinesParam(), historyParam(),
+				{name: "start", kind: kindInteger, lowest: minSafe,
+					doc: "First row: 0 is the top of the screen, negative rows are history. Default 0."},
+				{name: "end", kind: kindInteger, lowest: minSafe,
+					doc: "Last row on the same scale; -1 is the row above the screen, not the last one. Default: the last row of the screen."},
+				{name: "joinWrapped", kind: kindBoolean, doc: "Join rows that the terminal wrapped into one line."}},
+			captureOut()), capturePane),
+		row,
+		define(content("snapshot_pane", "Snapshot a pane",
+			"Shows the screen of a pane with its metadata and cursor position, all of one instant. Wrapped rows are "+
+				"joined; blank rows below the cursor are left out.",
+			[]param{paneParam(true), maxLinesParam(), historyParam()}, snapshotOut()), snapshotPane),
+	}
+}
+
+// historyParam is the Java port's way to ask for scrollback.
+func historyParam() param {
+	return param{name: "history", kind: kindBoolean, hidden: true, doc: "Include the history."}
+}
+
+// isCursor is the grammar of a cursor alone: one whose offset is too large is
+// well-formed, and refused later with a better text.
+func isCursor(s string) bool {
+	rest, ok := strings.CutPrefix(s, "ltxc1.")
+	if !ok || len(rest) < 34 || rest[32] != '.' {
+		return false
+	}
+	for i := range 32 {
+		if c := rest[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	digits := rest[33:]
+	for i := range len(digits) {
+		if digits[i] < '0' || digits[i] > '9' {
+			return false
+		}
+	}
+	return digits[0] != '0' || len(digits) == 1
+}
+
+// paneID reads a pane id and answers with alternatives if it cannot exist.
+func (c *call) paneID(ctx context.Context, s string) (controlmode.PaneID, error) {
+	id, err := controlmode.ParsePaneID(s)
+	if err != nil {
+		return 0, c.noPane(ctx, s)
+	}
+	return id, nil
+}
+
+// missing gives a not-found error its alternatives.
+func (c *call) missing(ctx context.Context, err error, pane string) error {
+	if errors.Is(err, state.ErrNotFound) {
+		return c.noPane(ctx, pane)
+	}
+	return err
+}
+
+// Rows that tmux accepts in capture-pane -S and -E. Others it ignores in
+// silence (cmd-capture-pane.c, args_strtonum with INT_MIN and SHRT_MAX).
+const (
+	lowestRow  = math.MinInt32 + 1
+	highestRow = math.MaxInt16
+)
+
+func rowOf(n *int64) *int {
+	if n == nil {
+		return nil
+	}
+	row := int(max(lowestRow, min(*n, highestRow)))
+	return &row
+}
+
+func captureOut() map[string]schema {
+	return map[string]schema{
+		"byteClamped":    booleanOut().with("description", "The byte ceiling shortened the capture."),
+		"droppedLines":   integerOut().with("description", "Lines cut from the front to keep within maxLines."),
+		"effectiveEnd":   orNull(integerOut()),
+		"effectiveStart": orNull(integerOut()),
+		"omittedBytes":   integerOut().with("description", "UTF-8 bytes cut from the front by the byte ceiling."),
+		"paneId":         patternOut(panePattern),
+		"rangeClamped":   booleanOut().with("description", "A limit shortened the range of rows."),
+		"returnedBytes":  integerOut(),
+		"text":           stringOut(),
+		"totalLines":     integerOut().with("description", "Lines captured before the line limit."),
+	}
+}
+
+type captureArgs struct {
+	PaneID      string `arg:"paneId"`
+	Start       *int64 `arg:"start"`
+	End         *int64 `arg:"end"`
+	JoinWrapped bool   `arg:"joinWrapped"`
+	MaxLines    *int64 `arg:"maxLines"`
+	History     bool   `arg:"history"`
+}
+
+func (c *call) captureRange(a captureArgs) state.CaptureRange {
+	r := state.CaptureRange{Start: rowOf(a.Start), End: rowOf(a.End), Join: a.JoinWrapped,
+		MaxRows: c.lines(a.MaxLines), RowBytes: resultCeiling}
+	if a.History && r.Start == nil {
+		r.Start = new(int)
+		*r.Start = lowestRow
+	}
+	return r
+}
+
+func capturePane(ctx context.Context, c *call, a captureArgs) (*toolResult, error) {
+	id, err := c.paneID(ctx, a.PaneID)
+	if err != nil {
+		return nil, err
+	}
+	r := c.captureRange(a)
+	shot, err := c.table.mirror.Capture(ctx, id, r)
+	if err == nil && shot.RangeClamped && outside(shot) != "" && firstRow(r) < shot.Height {
+		// An end far below the screen: the limit kept rows that do not exist.
+		// Ask again for the end that does.
+		bottom := shot.Height - 1
+		r.End = &bottom
+		shot, err = c.table.mirror.Capture(ctx, id, r)
+	}
+	if err != nil {
+		return nil, c.missing(ctx, err, a.PaneID)
+	}
+	return captureResult(id, shot, c.lines(a.MaxLines)), nil
+}
+
+func firstRow(r state.CaptureRange) int {
+	if r.Start == nil {
+		return 0
+	}
+	return *r.Start
+}
+
+// outside says why no row of the range exists, "" if one does. tmux answers
+// such a range with the nearest row it has, which was not asked for.
+func outside(shot *state.Capture) string {
+	first, last := 0, shot.Height-1
+	if shot.Start != nil {
+		first = *shot.Start
+	}
+	if shot.End != nil {
+		last = *shot.End
+	}
+	if first > last { // tmux swaps them
+		first, last = last, first
+	}
+	switch {
+	case last < -shot.HistorySize:
+		return fmt.Sprintf("the range ends before the history, which starts at row %d", -shot.HistorySize)
+	case first > shot.Height-1:
+		return fmt.Sprintf("the range starts below the screen, whose last row is %d", shot.Height-1)
+	}
+	return ""
+}
+
+func captureResult(id controlmode.PaneID, shot *state.Capture, limit int) *toolResult {
+	rows := shot.Lines
+	none := outside(shot)
+	if none != "" {
+		rows = nil
+	}
+	s := newestRows(rows, limit)
+	var o object
+	o.b = make([]byte, 0, len(s.text)+512)
+	o.open()
+	o.bool("byteClamped", shot.ByteClamped || s.omitted > 0)
+	o.int("droppedLines", s.dropped)
+	o.intOrNull("effectiveEnd", shot.End)
+	o.intOrNull("effectiveStart", shot.Start)
+	o.int("omittedBytes", s.omitted)
+	o.string("paneId", id.String())
+	o.bool("rangeClamped", shot.RangeClamped)
+	o.int("returnedBytes", len(s.text))
+	o.string("text", s.text)
+	o.int("totalLines", s.lines)
+	o.close()
+	var n notices
+	n.add(none != "", "no rows: %s", none)
+	n.add(shot.RangeClamped, "the range was shortened to its last rows")
+	n.cut(s)
+	return &toolResult{Text: n.over(strings.TrimRight(s.text, "\n")), Structured: o.b}
+}
+
+// screenText is captured text down to the cursor or the last row that is not
+// blank. A text that ends at the start of a row ends in LF, so that what the
+// pane prints next can be put right behind it.
+func screenText(shot *state.Capture) string {
+	lines := shot.Lines
+	for range shot.Height - 1 - shot.CursorY {
+		if n := len(lines); n < 2 || lines[n-1] != "" {
+			break
+		}
+		lines = lines[:len(lines)-1]
+	}
+	return strings.Join(lines, "\n")
+}
+
+func snapshotOut() map[string]schema {
+	return map[string]schema{
+		"content":        stringOut(),
+		"cursorX":        integerOut(),
+		"cursorY":        integerOut(),
+		"droppedLines":   integerOut(),
+		"inMode":         integerOut(),
+		"pane":           paneViewOut(),
+		"scrollPosition": integerOut(),
+	}
+}
+
+// Keys of our own metadata.
+const (
+	metaCursor = "tmux-mcpd/cursor"
+	metaGap    = "tmux-mcpd/gap"
+)
+
+type snapshotArgs struct {
+	PaneID   string `arg:"paneId"`
+	MaxLines *int64 `arg:"maxLines"`
+	History  bool   `arg:"history"`
+}
+
+func snapshotPane(ctx context.Context, c *call, a snapshotArgs) (*toolResult, error) {
+	id, err := c.paneID(ctx, a.PaneID)
+	if err != nil {
+		return nil, err
+	}
+	if a.History {
+		return snapshotHistory(ctx, c, id, a)
+	}
+	shot, err := c.table.mirror.Snapshot(ctx, id)
+	if err != nil {
+		return nil, c.missing(ctx, err, a.PaneID)
+	}
+	return c.snapshotResult(shot, c.lines(a.MaxLines)), nil
+}
+
+// snapshotHistory is the Java port's snapshot with scrollback. Its screen and
+// cursor position are of one instant, the metadata is of another.
+func snapshotHistory(ctx context.Context, c *call, id controlmode.PaneID, a snapshotArgs) (*toolResult, error) {
+	shot, err := c.table.mirror.Capture(ctx, id,
+		c.captureRange(captureArgs{JoinWrapped: true, MaxLines: a.MaxLines, History: true}))
+	if err != nil {
+		return nil, c.missing(ctx, err, a.PaneID)
+	}
+	m, p, err := c.pane(ctx, a.PaneID)
+	if err != nil {
+		return nil, err
+	}
+	return c.snapshotResult(&state.Snapshot{Capture: *shot, Model: m, Pane: p}, c.lines(a.MaxLines)), nil
+}
+
+func (c *call) snapshotResult(shot *state.Snapshot, limit int) *toolResult {
+	s := newest(screenText(&shot.Capture), limit)
+	pane := c.views(shot.Model).pane(shot.Pane)
+	var o object
+	o.b = make([]byte, 0, len(s.text)+len(pane.json)+256)
+	o.open()
+	o.string("content", s.text)
+	o.int("cursorX", shot.CursorX)
+	o.int("cursorY", shot.CursorY)
+	o.int("droppedLines", s.dropped)
+	o.int("inMode", shot.Pane.InMode)
+	o.raw("pane", pane.json)
+	o.int("scrollPosition", shot.ScrollPosition)
+	o.close()
+
+	n := notices{pane.text}
+	n.add(true, "cursor at column %d, row %d", shot.CursorX, shot.CursorY)
+	n.add(shot.Alternate, "alternate screen")
+	n.add(shot.Pane.InMode > 0, "in %s, scrolled back %d; this is the live screen, not what a person sees there",
+		cmp.Or(inline(shot.Pane.Mode), "a mode"), shot.ScrollPosition)
+	n.cut(s)
+	res := &toolResult{Text: n.over(s.text), Structured: o.b, Meta: map[string]any{metaCursor: nil}}
+	if shot.Cursor != nil {
+		res.Meta[metaCursor] = shot.Cursor.String()
+	}
+	return res
+}
+
+// seedHistory is how many rows above the screen the first read of a pane shows.
+const seedHistory = 100
+
+func sinceOut() map[string]schema {
+	return map[string]schema{
+		"byteClamped":        booleanOut().with("description", "This result was shortened by bytes."),
+		"cursor":             orNull(patternOut(state.CursorPattern)).with("description", "Pass it to the next call."),
+		"droppedLines":       integerOut().with("description", "Older lines of this read that maxLines cut off."),
+		"effectiveTimeoutMs": integerOut().with("description", "Longest wait that was in effect; 0 if the call did not wait."),
+		"missedBytes":        integerOut().with("description", "Bytes printed since the cursor that are no longer kept."),
+		"omittedBytes":       integerOut(),
+		"paneId":             patternOut(panePattern),
+		"rangeClamped":       booleanOut(),
+		"returnedBytes":      integerOut(),
+		"seeded":             booleanOut().with("description", "This call started the watch; the text is the screen."),
+		"streaming":          booleanOut(),
+		"text":               stringOut(),
+	}
+}
+
+type sinceArgs struct {
+	PaneID   string  `arg:"paneId"`
+	Cursor   *string `arg:"cursor"`
+	MaxLines *int64  `arg:"maxLines"`
+	WaitMs   *int64  `arg:"waitMs"`
+}
+
+// delta is what a read of a stream found.
+type delta struct {
+	text    string
+	cursor  state.Cursor
+	missed  int64
+	gap     *state.Gap
+	clamped bool // the seed's range was shortened
+	bytes   bool // by the byte ceiling
+	seeded  bool
+	wait    time.Duration
+}
+
+func captureSince(ctx context.Context, c *call, a sinceArgs) (*toolResult, error) {
+	id, err := c.paneID(ctx, a.PaneID)
+	if err != nil {
+		return nil, err
+	}
+	var d *delta
+	if a.Cursor == nil {
+		d, err = c.seed(ctx, id, c.lines(a.MaxLines))
+	} else {
+		d, err = c.since(ctx, id, *a.Cursor, a.WaitMs)
+	}
+	if err != nil {
+		return nil, c.missing(ctx, err, a.PaneID)
+	}
+	return sinceResult(id, d, c.lines(a.MaxLines)), nil
+}
+
+func (c *call) seed(ctx context.Context, id controlmode.PaneID, lines int) (*delta, error) {
+	start := -seedHistory
+	shot, cursor, err := c.table.mirror.StartWatch(ctx, id,
+		state.CaptureRange{Start: &start, Join: true, MaxRows: lines, RowBytes: resultCeiling})
+	if err != nil {
+		return nil, err
+	}
+	return &delta{text: screenText(shot), cursor: cursor, seeded: true,
+		clamped: shot.RangeClamped, bytes: shot.ByteClamped}, nil
+}
+
+// maxHeld is how much of an unfinished device string a cursor stays in front
+// of; a longer one is given up and skipped as far as it is known.
+const maxHeld = 256 << 10
+
+// since reads on from a cursor. The cursor it gives stands before whatever is
+// unfinished at the end of the output (part of a character or of an escape
+// sequence), so that the next read finds it whole. A wait ends with the first
+// text, not with the first byte.
+func (c *call) since(ctx context.Context, id controlmode.PaneID, cursor string, waitMs *int64) (*delta, error) {
+	from, err := state.ParseCursor(cursor)
+	if err != nil {
+		return nil, &problem{reason: "the cursor was not issued by this server", hint: cursorHint}
+	}
+	d := &delta{cursor: from}
+	if waitMs != nil {
+		d.wait = c.wait(*waitMs)
+	}
+	deadline := time.Now().Add(d.wait)
+	var text, held []byte
+	for {
+		s, err := c.table.mirror.Since(ctx, id, d.cursor, max(0, time.Until(deadline)))
+		if err != nil {
+			return nil, cursorProblem(err, id, from)
+		}
+		d.cursor = s.Cursor
+		d.missed += s.Missed
+		if s.Gap != nil {
+			d.gap, held = s.Gap, nil
+		}
+		data := append(held, s.Data...)
+		var used int
+		text, used = filterStream(text, data)
+		held = data[used:]
+		if s.Gap != nil || len(held) > maxHeld {
+			held = nil // nothing to come fits on to it
+		}
+		if len(text) > 0 || s.Gap != nil || len(s.Data) == 0 || !time.Now().Before(deadline) {
+			break
+		}
+	}
+	d.cursor.Offset -= int64(len(held))
+	d.text = string(text)
+	return d, nil
+}
+
+// cursorProblem explains a cursor that cannot be used.
+func cursorProblem(err error, id controlmode.PaneID, from state.Cursor) error {
+	switch {
+	case errors.Is(err, state.ErrOtherPane):
+		return &problem{reason: fmt.Sprintf("the cursor belongs to pane %s, not to %s", from.Stream.Pane(), id), hint: cursorHint}
+	case errors.Is(err, state.ErrCursor):
+		return &problem{reason: err.Error(), hint: cursorHint}
+	}
+	return err
+}
+
+const cursorHint = "Leave the cursor out to start again: the answer is the screen and a fresh cursor."
+
+func sinceResult(id controlmode.PaneID, d *delta, limit int) *toolResult {
+	s := newest(d.text, limit)
+	var o object
+	o.b = make([]byte, 0, len(s.text)+512)
+	o.open()
+	o.bool("byteClamped", d.bytes || s.omitted > 0)
+	o.string("cursor", d.cursor.String())
+	o.int("droppedLines", s.dropped)
+	o.int("effectiveTimeoutMs", int(d.wait.Milliseconds()))
+	o.int("missedBytes", int(d.missed))
+	o.int("omittedBytes", s.omitted)
+	o.string("paneId", id.String())
+	o.bool("rangeClamped", d.clamped)
+	o.int("returnedBytes", len(s.text))
+	o.bool("seeded", d.seeded)
+	o.bool("streaming", true)
+	o.string("text", s.text)
+	o.close()
+
+	res := &toolResult{Structured: o.b}
+	var n notices
+	n.add(d.missed > 0, "%s missed before this", plural(int(d.missed), "byte"))
+	if d.gap != nil {
+		n.add(true, "output is missing: %s", d.gap.Reason)
+		gap := map[string]any{"reason": string(d.gap.Reason), "bytes": nil}
+		if d.gap.Bytes != nil {
+			gap["bytes"] = *d.gap.Bytes
+		}
+		res.Meta = map[string]any{metaGap: gap}
+	}
+	n.cut(s)
+	n.add(s.text == "", "nothing new")
+	body := s.text
+	if body != "" && body[len(body)-1] != '\n' {
+		body += "\n"
+	}
+	res.Text = n.over(body + "[cursor " + d.cursor.String() + "]")
+	return res
+}
