@@ -58,7 +58,7 @@ func serve(ctx context.Context, in *invocation) error {
 
 // said reports that there was nothing to do.
 func said(w io.Writer, what error) error {
-	_, err := fmt.Fprintf(w, "tmux-mcpd: %v\n", what)
+	_, err := fmt.Fprintln(w, what)
 	return err
 }
 
