@@ -1,13 +1,12 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"context"
 )
 
 func TestCallArguments(t *testing.T) {

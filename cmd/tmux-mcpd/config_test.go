@@ -44,8 +44,10 @@ func TestParsePrecedence(t *testing.T) {
 		{"nothing", nil, nil, result{Watch: "auto", Level: "info"}},
 		{"own variables win over the family's", nil, all, result{"/mcpd", "", "b2", "all", "debug", "/l2", nil}},
 		{
-			"flags win over all", []string{"--tmux-socket-path", "/f", "--tmux-bin=b1", "--watch", "demand", "--log-level", "warn", "-listen", "/l1"},
-			all, result{"/f", "", "b1", "demand", "warn", "/l1", nil},
+			"flags win over all",
+			[]string{"--tmux-socket-path", "/f", "--tmux-bin=b1", "--watch", "demand", "--log-level", "warn", "-listen", "/l1"},
+			all,
+			result{"/f", "", "b1", "demand", "warn", "/l1", nil},
 		},
 		{"the family's variables", nil, []string{"LIBTMUX_SOCKET=n", "LIBTMUX_TMUX_BIN=b3"}, result{"", "n", "b3", "auto", "info", "", nil}},
 		{"a name over a weaker path", []string{"--tmux-socket-name", "n"}, all, result{"", "n", "b2", "all", "debug", "/l2", nil}},
