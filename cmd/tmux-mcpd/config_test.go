@@ -229,17 +229,6 @@ func TestTmuxLabelPathAgreesWithTmux(t *testing.T) {
 	}
 }
 
-func TestNewEnough(t *testing.T) {
-	for version, want := range map[string]bool{
-		"3.2a": true, "3.3": true, "3.3a": true, "3.3-rc": true, "3.8": true, "next-3.8": true, "4.0": true, "10.1": true,
-		"master": true, "openbsd-7.6": true, "3.2": false, "3.2-rc": false, "3.2-rc4": false, "3.1c": false, "2.9a": false, "next-3.2": false, "1.8": false,
-	} {
-		if newEnough(version) != want {
-			t.Errorf("%s: got %v", version, !want)
-		}
-	}
-}
-
 func TestDaemonEnv(t *testing.T) {
 	in := []string{
 		"PATH=/bin", "HOME=/h", "USER=u", "LANG=C", "LC_ALL=C", "XDG_RUNTIME_DIR=/r", "XDG_STATE_HOME=/s", "TMUX_TMPDIR=/t",

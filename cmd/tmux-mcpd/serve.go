@@ -27,7 +27,7 @@ func serve(ctx context.Context, in *invocation) error {
 	if c.detach {
 		return detach(ctx, c)
 	}
-	version, err := checkTmux(ctx, c.bin())
+	version, err := checkTmux(ctx, c)
 	if err != nil {
 		return err
 	}

@@ -8,63 +8,34 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
+
+	"tmux-mcpd/controlmode"
 )
 
 // tmuxTimeout bounds every tmux process started here. They answer within
 // milliseconds; a stopped server makes a client wait for ever.
 const tmuxTimeout = 10 * time.Second
 
-// checkTmux makes sure that the tmux binary runs and is new enough, 3.2a: the
-// first release whose control mode has what the daemon stands on (pause-after,
-// %extended-output, client flags that work). It returns the version's text.
-func checkTmux(ctx context.Context, bin string) (string, error) {
-	path, err := exec.LookPath(bin)
-	if err != nil {
-		return "", coded(exitNoTmux, "no tmux binary: %w; install tmux 3.2a or newer, or name it with --tmux-bin", err)
-	}
-	ctx, cancel := context.WithTimeout(ctx, tmuxTimeout)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, path, "-V")
-	cmd.WaitDelay = time.Second
-	out, err := cmd.Output()
-	if err != nil {
-		return "", coded(exitNoTmux, "the tmux binary %s cannot be run: %w", path, err)
-	}
-	text, ok := strings.CutPrefix(strings.TrimSpace(string(out)), "tmux ")
-	if !ok {
-		return "", coded(exitNoTmux, "%s is not tmux: -V printed %.80q", path, out)
-	}
-	if !newEnough(text) {
-		return "", coded(exitOldTmux, "tmux %s is too old; 3.2a or newer is needed (%s)", text, path)
-	}
-	return text, nil
-}
+// oldestTmux is the first release whose control mode has what the daemon stands
+// on: pause-after, %extended-output, client flags that work.
+const oldestTmux = "3.2a"
 
-var versionRE = regexp.MustCompile(`^(?:next-)?(\d+)\.(\d+)([a-z]?)(-rc\d*)?$`)
-
-// newEnough compares with 3.2a. Versions that are no numbers ("master",
-// "openbsd-7.6") are builds of a development tree newer than that.
-func newEnough(version string) bool {
-	m := versionRE.FindStringSubmatch(version)
-	if m == nil {
-		return true
-	}
-	major, err1 := strconv.Atoi(m[1])
-	minor, err2 := strconv.Atoi(m[2])
-	if err := errors.Join(err1, err2); err != nil {
-		return true // longer than any number: not one of the old ones
-	}
+// checkTmux makes sure that the tmux binary runs and is new enough. It returns
+// the version's text.
+func checkTmux(ctx context.Context, c *config) (string, error) {
+	v, err := controlmode.Binary{Path: c.tmuxBin, Timeout: tmuxTimeout}.Version(ctx)
 	switch {
-	case major != 3:
-		return major > 3
-	case minor != 2:
-		return minor > 2
+	case errors.Is(err, controlmode.ErrNoBinary):
+		return "", coded(exitNoTmux, "%w; install tmux %s or newer, or name it with --tmux-bin", err, oldestTmux)
+	case err != nil:
+		return "", coded(exitNoTmux, "%s cannot be used: %w", c.bin(), err)
+	case !v.AtLeast(oldestTmux):
+		return "", coded(exitOldTmux, "tmux %s is too old; %s or newer is needed (%s)", v, oldestTmux, c.bin())
 	}
-	return m[3] != "" && m[4] == ""
+	return v.String(), nil
 }
 
 // dedicatedMark is a server option that only startDedicated sets. It proves to
@@ -76,8 +47,8 @@ const dedicatedMark = "@tmux-mcpd-dedicated"
 // is one that we started, now or earlier. A server that somebody else started
 // on that socket is served but not touched.
 func startDedicated(ctx context.Context, c *config) (ours bool, err error) {
-	if mark, err := tmux(ctx, c, nil, "-N", "show-options", "-sqv", dedicatedMark); err == nil {
-		return strings.TrimSpace(mark) == "1", nil
+	if ours, running := askMark(ctx, c); running {
+		return ours, nil
 	}
 	if c.tmux.Name == "" {
 		// tmux makes the directory for -L only.
@@ -96,44 +67,50 @@ func startDedicated(ctx context.Context, c *config) (ours bool, err error) {
 		"new-session", "-d", "-s", "main", "-x", "120", "-y", "40",
 	}
 	if scope := ownScope(); scope != nil {
-		if _, err = tmux(ctx, c, scope, start...); err == nil {
+		if err = startTmux(ctx, c, scope, start); err == nil {
 			return true, nil
 		}
 		// No systemd that would answer, a bus that is not there: without a
 		// scope the server still runs.
 	}
-	_, err = tmux(ctx, c, nil, start...)
+	err = startTmux(ctx, c, nil, start)
 	if err != nil {
 		// Another daemon may have been first.
-		if mark, again := tmux(ctx, c, nil, "-N", "show-options", "-sqv", dedicatedMark); again == nil {
-			return strings.TrimSpace(mark) == "1", nil
+		if ours, running := askMark(ctx, c); running {
+			return ours, nil
 		}
 		return false, coded(exitStartTmux, "starting the dedicated tmux server: %w", err)
 	}
 	return true, nil
 }
 
-// tmux runs one tmux process on the configured server. prefix is a program
-// with arguments that starts it.
-func tmux(ctx context.Context, c *config, prefix []string, args ...string) (string, error) {
+// askMark asks the server, if it runs, whether it is ours.
+func askMark(ctx context.Context, c *config) (ours, running bool) {
+	out, err := controlmode.Binary{
+		Path: c.tmuxBin, Socket: controlmode.Socket{Path: c.tmuxSocket}, Timeout: tmuxTimeout,
+	}.Output(ctx, controlmode.Cmd("show-options", "-sqv", dedicatedMark))
+	return strings.TrimSpace(string(out)) == "1", err == nil
+}
+
+// startTmux runs tmux so that it may start the configured server. prefix is a
+// program with arguments that runs it.
+func startTmux(ctx context.Context, c *config, prefix, args []string) error {
 	ctx, cancel := context.WithTimeout(ctx, tmuxTimeout)
 	defer cancel()
-	words := append(append(prefix[:len(prefix):len(prefix)], c.bin(), "-u"), selectArgs(c)...)
-	words = append(words, args...)
+	words := append(slices.Clone(prefix), c.bin(), "-u")
+	words = append(append(words, selectArgs(c)...), args...)
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
 	cmd.WaitDelay = time.Second
-	// TMUX would make tmux refuse to nest or pick another server; TMUX_PANE
-	// would be inherited by every pane of a server started here.
+	// TMUX would choose another server, and both would be in the environment
+	// of every pane of the new one.
 	cmd.Env = withoutTmux(os.Environ())
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); err != nil {
-		if text := strings.TrimSpace(stderr.String()); text != "" {
-			err = fmt.Errorf("%s (%w)", text, err)
-		}
-		return "", err
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	err := cmd.Run()
+	if text := strings.TrimSpace(stderr.String()); err != nil && text != "" {
+		return fmt.Errorf("%s (%w)", text, err)
 	}
-	return stdout.String(), nil
+	return err
 }
 
 func selectArgs(c *config) []string {
