@@ -1,0 +1,77 @@
+# Everything a person does with the repository; `make help` lists it.
+GO       ?= go
+BIN      := bin/tmux-mcpd
+VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+LDFLAGS  := -X main.version=$(VERSION)
+TOOLS    := .cache/tools
+FUZZTIME ?= 30s
+BENCH    ?= .
+COUNT    ?= 1
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## bin/tmux-mcpd
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/tmux-mcpd
+
+.PHONY: run
+run: build ## a demonstration on a tmux server of its own, until Ctrl-C
+	@bash .ci/demo $(BIN)
+
+.PHONY: test
+test: ## every test, race detector on; what .ci/run runs
+	$(GO) test -race -timeout 14m ./...
+
+.PHONY: check
+check: fmt vet lint structure ## format, vet, staticcheck, import rule, package docs
+
+.PHONY: fmt
+fmt: $(TOOLS)/gofumpt ## names files that are not in the one format
+	@out=$$($(TOOLS)/gofumpt -l .); test -z "$$out" || { echo "not formatted (gofumpt -w .):"; echo "$$out"; exit 1; }
+
+.PHONY: vet
+vet: ## go vet, here and for macOS
+	$(GO) vet ./...
+	GOOS=darwin CGO_ENABLED=0 $(GO) vet ./...
+
+.PHONY: lint
+lint: $(TOOLS)/staticcheck ## staticcheck
+	$(TOOLS)/staticcheck ./...
+
+.PHONY: structure
+structure: ## import rule, package docs, promises of the documents
+	$(GO) test -count=1 -run '^TestStructure' ./integration
+
+.PHONY: bench
+bench: ## benchmarks; BENCH=regexp COUNT=n
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -timeout 30m ./...
+
+.PHONY: fuzz
+fuzz: ## every fuzz target for FUZZTIME (30s)
+	@set -e; for pkg in $$($(GO) list ./...); do \
+		for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+			echo "$$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$pkg; \
+		done; \
+	done
+
+.PHONY: cover
+cover: ## coverage of all packages by all tests
+	@mkdir -p .cache
+	$(GO) test -timeout 14m -coverpkg=./... -coverprofile=.cache/cover.out ./...
+	$(GO) tool cover -func=.cache/cover.out | tail -1
+
+.PHONY: clean
+clean: ## removes bin and .cache
+	rm -rf bin .cache
+
+$(TOOLS)/staticcheck: .ci/tools/go.mod
+	$(GO) -C .ci/tools build -o $(CURDIR)/$@ honnef.co/go/tools/cmd/staticcheck
+	@touch $@
+
+$(TOOLS)/gofumpt: .ci/tools/go.mod
+	$(GO) -C .ci/tools build -o $(CURDIR)/$@ mvdan.cc/gofumpt
+	@touch $@

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"go.uber.org/zap"
+
+	"tmux-mcpd/controlmode"
+	"tmux-mcpd/mcp"
+	"tmux-mcpd/state"
+)
+
+// detachTimeout bounds the wait for our tmux clients to leave.
+const detachTimeout = 2 * time.Second
+
+// run is the daemon: it takes the socket, attaches and serves until ctx ends,
+// and stops in the reverse order. It is the only place where the packages meet.
+// ready is called once, when clients can connect. It returns when everything
+// it started has ended.
+func run(ctx context.Context, c *config, log *zap.Logger, ready func(path string)) error {
+	started := time.Now()
+	ln, err := mcp.Listen(c.listen)
+	if err != nil {
+		return err
+	}
+	defer ln.Close() // last: the lock keeps the next daemon out until we are gone
+	dedicated := false
+	if c.start == "dedicated" {
+		if dedicated, err = startDedicated(ctx, c); err != nil {
+			return err
+		}
+	}
+	// Always by path: without one, tmux would follow TMUX of our environment.
+	socket := controlmode.Socket{Path: c.tmuxSocket}
+	mirror := state.New(state.Config{
+		Bin: c.tmuxBin, Socket: socket, Transport: controlmode.Transport(c.transport),
+		Watch: state.WatchMode(c.watch), Timeout: commandTimeout(os.LookupEnv), Log: log.Named("state"),
+	})
+	tools := mcp.NewTools(mcp.ToolConfig{Socket: c.tmux, Dedicated: dedicated, Env: passedEnv(os.LookupEnv)}, mirror)
+	server := mcp.New(mcp.Config{Version: versionText(), Log: log.Named("mcp")}, tools)
+	err = server.Answer(statusMethod, func(context.Context) (any, error) {
+		return reportStatus(c, started, mirror.Status(), server.Status()), nil
+	})
+	if err != nil {
+		return fmt.Errorf("status: %w", err)
+	}
+
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	// The mirror outlives ctx: calls that are being finished still need it.
+	mirrorCtx, stopMirror := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopMirror()
+	mirrorEnded := make(chan error, 1)
+	go func() {
+		err := mirror.Run(mirrorCtx)
+		if mirrorCtx.Err() == nil {
+			end(fmt.Errorf("the connection to tmux gave up: %w", err))
+		}
+		mirrorEnded <- err
+	}()
+	idleEnded := make(chan struct{})
+	go func() {
+		defer close(idleEnded)
+		if awaitIdle(ctx, c.idleExit, func() bool { return nobody(mirror.Status(), server.Status()) }) {
+			log.Info("ending: the tmux server and all clients have been gone", zap.Duration("for", c.idleExit))
+			end(errIdle)
+		}
+	}()
+
+	ready(ln.Path())
+	err = server.Serve(ctx, ln)
+	cause := context.Cause(ctx)
+	end(nil)
+	<-idleEnded
+	stopMirror()
+	select {
+	case merr := <-mirrorEnded:
+		if merr != nil && !errors.Is(merr, context.Canceled) {
+			err = errors.Join(err, merr)
+		}
+	case <-time.After(detachTimeout):
+		err = errors.Join(err, fmt.Errorf("tmux clients did not leave within %v", detachTimeout))
+	}
+	if cause != nil && !errors.Is(cause, context.Canceled) && !errors.Is(cause, errIdle) {
+		err = errors.Join(cause, err)
+	}
+	return err
+}
+
+// errIdle ends a daemon that nobody needs.
+var errIdle = errors.New("idle")
+
+// nobody tells whether there is neither a tmux server nor a client.
+func nobody(m state.Status, s mcp.Status) bool {
+	return !m.Attached && len(s.Connections) == 0
+}

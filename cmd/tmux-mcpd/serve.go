@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+
+	"tmux-mcpd/mcp"
+)
+
+// stopTimeout is how long an orderly end may take, all of it.
+const stopTimeout = 5 * time.Second
+
+// serve runs the daemon, here or with --detach in the background.
+func serve(ctx context.Context, in *invocation) error {
+	c := in.cfg
+	if err := mcp.CheckSelection(passedEnv(os.LookupEnv)); err != nil {
+		return coded(exitUsage, "%w", err)
+	}
+	if c.detach {
+		return detach(ctx, c)
+	}
+	version, err := checkTmux(ctx, c)
+	if err != nil {
+		return err
+	}
+	log, err := openLog(c, in.stderr)
+	if err != nil {
+		return err
+	}
+	defer log.close()
+	ctx, stop := endBySignal(ctx, log)
+	defer stop()
+	ready := func(path string) {
+		fmt.Fprintf(in.stderr, "tmux-mcpd: ready on %s for the tmux server %s\n", path, c.tmuxSocket)
+		log.Info("ready", zap.String("socket", path), zap.String("tmuxSocket", c.tmuxSocket),
+			zap.String("tmux", version), zap.String("version", versionText()), zap.Int("pid", os.Getpid()))
+	}
+	err = run(ctx, c, log.Logger, ready)
+	var inUse *mcp.InUseError
+	if errors.As(err, &inUse) {
+		return said(in.stderr, inUse)
+	}
+	if err != nil {
+		log.Error("ended", zap.Error(err))
+		return err
+	}
+	log.Info("ended")
+	return nil
+}
+
+// said reports that there was nothing to do.
+func said(w io.Writer, what error) error {
+	_, err := fmt.Fprintln(w, what)
+	return err
+}
+
+// passedEnv collects the variables that are handed to the tools.
+func passedEnv(lookup env) map[string]string {
+	vars := map[string]string{}
+	for _, v := range passed {
+		if s, ok := lookup(v.name); ok { // empty is a value here, see hello
+			vars[v.name] = s
+		}
+	}
+	return vars
+}
+
+// endBySignal ends the context at the first SIGTERM or SIGINT, and the process
+// at the second, or when the end takes too long: nothing that hangs may keep a
+// service manager waiting. SIGHUP is a new log file, or SIGTERM without one (a
+// terminal that closed).
+func endBySignal(ctx context.Context, log *logger) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	done := make(chan struct{})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		var late <-chan time.Time
+		for {
+			select {
+			case <-done:
+				return
+			case <-late:
+				log.Error("not ended in time, exiting", zap.Duration("limit", stopTimeout))
+				os.Exit(exitFailure)
+			case s := <-signals:
+				if s == syscall.SIGHUP && log.reopen() {
+					continue
+				}
+				if late != nil {
+					os.Exit(exitFailure)
+				}
+				log.Info("ending", zap.Stringer("signal", s))
+				late = time.After(stopTimeout)
+				cancel()
+			}
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		close(done)
+		<-ended
+		cancel()
+	}
+}

@@ -1,0 +1,289 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// serving is a daemon in the foreground.
+type serving struct {
+	t      testing.TB
+	cmd    *exec.Cmd
+	stderr *bufio.Reader
+	ready  string // its line
+}
+
+// serve starts a daemon and waits for the line that says it is ready.
+func (p *place) serve(args ...string) *serving {
+	p.t.Helper()
+	r, w := pipe(p.t)
+	cmd := p.command("tmux-mcpd", append([]string{"serve"}, args...)...)
+	cmd.Stderr = w
+	if err := cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	w.Close()
+	p.t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it has ended in most tests
+		_ = cmd.Wait()
+	})
+	if err := r.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		p.t.Fatal(err)
+	}
+	s := &serving{t: p.t, cmd: cmd, stderr: bufio.NewReader(r)}
+	s.ready = s.line("tmux-mcpd: ready on ")
+	return s
+}
+
+// line reads standard error up to a line with that start.
+func (s *serving) line(prefix string) string {
+	s.t.Helper()
+	var before strings.Builder
+	for {
+		line, err := s.stderr.ReadString('\n')
+		if strings.HasPrefix(line, prefix) {
+			return line
+		}
+		before.WriteString(line)
+		if err != nil {
+			s.t.Fatalf("no line %q: %v after:\n%s", prefix, err, before.String())
+		}
+	}
+}
+
+// ended waits for the end and returns the exit code.
+func (s *serving) ended() int {
+	s.t.Helper()
+	timer := time.AfterFunc(patience, func() { _ = s.cmd.Process.Kill() })
+	var exit *exec.ExitError
+	if err := s.cmd.Wait(); err != nil && !errors.As(err, &exit) {
+		s.t.Fatal(err)
+	}
+	if !timer.Stop() {
+		s.t.Fatal("the daemon did not end")
+	}
+	return s.cmd.ProcessState.ExitCode()
+}
+
+// tmux runs the tmux binary on a socket of this place.
+func (p *place) tmux(label string, args ...string) (string, error) {
+	cmd := exec.Command("tmux", append([]string{"-u", "-L", label, "-f", os.DevNull}, args...)...)
+	cmd.Env = append(p.env, "TERM=xterm")
+	out, err := cmd.CombinedOutput()
+	return strings.TrimSpace(string(out)), err
+}
+
+func TestServeEndsInOrder(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+		p := newPlace(t)
+		if out, err := p.tmux("default", "new-session", "-d", "cat"); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		before, err := p.tmux("default", "display-message", "-p", "#{pid}")
+		if err != nil {
+			t.Fatal(before)
+		}
+		s := p.serve()
+		if want := fmt.Sprintf("tmux-mcpd: ready on %s for the tmux server %s\n", p.socket(),
+			filepath.Join(p.dir, "tmux", "tmux-"+strconv.Itoa(os.Getuid()), "default")); s.ready != want {
+			t.Errorf("ready line %q, want %q", s.ready, want)
+		}
+		if err := s.cmd.Process.Signal(sig); err != nil {
+			t.Fatal(err)
+		}
+		if code := s.ended(); code != exitOK {
+			t.Errorf("%v: exit code %d", sig, code)
+		}
+		if _, err := os.Lstat(p.socket()); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%v: the socket is still there: %v", sig, err)
+		}
+		// The user's server lives, and none of our clients is left on it.
+		after, err := p.tmux("default", "display-message", "-p", "#{pid}")
+		if err != nil || after != before {
+			t.Errorf("%v: tmux was pid %s, is %s (%v)", sig, before, after, err)
+		}
+		if out, err := p.tmux("default", "list-clients"); err != nil || out != "" {
+			t.Errorf("%v: clients left: %q, %v", sig, out, err)
+		}
+	}
+}
+
+// D01: the socket of a daemon that was killed does not stop the next one.
+func TestServeD01AfterKill(t *testing.T) {
+	p := newPlace(t)
+	s := p.serve()
+	if err := s.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	s.ended()
+	if _, err := os.Lstat(p.socket()); err != nil {
+		t.Fatalf("a killed daemon leaves its socket: %v", err)
+	}
+	s = p.serve()
+	if r, err := askStatus(p.socket()); err != nil || r.PID != s.cmd.Process.Pid {
+		t.Errorf("status: %+v, %v", r, err)
+	}
+}
+
+func TestServeLogFile(t *testing.T) {
+	p := newPlace(t)
+	log := filepath.Join(p.dir, "log.json")
+	s := p.serve("--log-file", log)
+	if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	// The new file is made during the signal's handling; a second signal is
+	// handled after it.
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if code := s.ended(); code != exitOK {
+		t.Errorf("exit code %d", code)
+	}
+	rotated, err := filepath.Glob(filepath.Join(p.dir, "log-*.json"))
+	if err != nil || len(rotated) != 1 {
+		t.Fatalf("rotated files %q, %v", rotated, err)
+	}
+	old, err := os.ReadFile(rotated[0])
+	if err != nil || !strings.Contains(string(old), `"msg":"ready"`) {
+		t.Errorf("first log %q, %v", old, err)
+	}
+	now, err := os.ReadFile(log)
+	if err != nil || !strings.Contains(string(now), `"msg":"ended"`) {
+		t.Errorf("second log %q, %v", now, err)
+	}
+	fi, err := os.Stat(log)
+	if err != nil || fi.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", fi.Mode(), err)
+	}
+}
+
+func TestServeIdleExit(t *testing.T) {
+	p := newPlace(t)
+	s := p.serve("--idle-exit", "50ms")
+	s.line(`{"level":"info"`)
+	if code := s.ended(); code != exitOK {
+		t.Errorf("exit code %d", code)
+	}
+	if _, err := os.Lstat(p.socket()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the socket is still there: %v", err)
+	}
+}
+
+// A dedicated tmux server outlives the daemon that made it, and the next one
+// knows it for its own.
+func TestServeDedicated(t *testing.T) {
+	p := newPlace(t)
+	s := p.serve("--start", "dedicated")
+	pid, err := p.tmux(dedicatedName, "display-message", "-p", "#{pid} #{session_name} #{history_limit}")
+	if err != nil || !strings.HasSuffix(pid, " main 20000") {
+		t.Fatalf("the dedicated server: %q, %v", pid, err)
+	}
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if code := s.ended(); code != exitOK {
+		t.Errorf("exit code %d", code)
+	}
+	p.serve("--start", "dedicated")
+	again, err := p.tmux(dedicatedName, "display-message", "-p", "#{pid} #{session_name} #{history_limit}")
+	if err != nil || again != pid {
+		t.Errorf("the dedicated server was %q, is %q (%v)", pid, again, err)
+	}
+	// The user's default server was not started.
+	if out, err := p.tmux("default", "-N", "list-sessions"); err == nil {
+		t.Errorf("a default server runs: %q", out)
+	}
+}
+
+// startDedicated tells its own server from one that somebody else started.
+func TestDedicatedOwnership(t *testing.T) {
+	p := newPlace(t)
+	sock := filepath.Join(p.dir, "tmux", "tmux-0", "own")
+	c := &config{tmuxSocket: sock}
+	if ours, err := startDedicated(t.Context(), c); err != nil || !ours {
+		t.Errorf("a new server: ours %v, %v", ours, err)
+	}
+	if ours, err := startDedicated(t.Context(), c); err != nil || !ours {
+		t.Errorf("our server, found: ours %v, %v", ours, err)
+	}
+	if out, err := p.tmux("foreign", "new-session", "-d", "cat"); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	path, err := p.tmux("foreign", "display-message", "-p", "#{socket_path}")
+	if err != nil {
+		t.Fatal(path)
+	}
+	if ours, err := startDedicated(t.Context(), &config{tmuxSocket: path}); err != nil || ours {
+		t.Errorf("somebody's server: ours %v, %v", ours, err)
+	}
+	if _, err := startDedicated(t.Context(), &config{tmuxSocket: "/proc/nowhere/s"}); exitCode(err) != exitStartTmux {
+		t.Errorf("no place for a socket: %v, code %d", err, exitCode(err))
+	}
+}
+
+// What a background daemon inherits: no descriptor, no session, no directory,
+// no variable of the client that caused its start.
+func TestDetachedProcess(t *testing.T) {
+	p := newPlace(t)
+	p.env = append(p.env, "TMUX=/x,1,2", "API_TOKEN=secret")
+	leaked, _ := pipe(t)
+	cmd := p.command("tmux-mcpd", "stdio")
+	cmd.ExtraFiles = []*os.File{leaked, leaked}
+	pr := start(t, cmd)
+	pr.stdin.Close()
+	pr.rest()
+	pr.wait(exitOK)
+	r, err := askStatus(p.socket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	proc := fmt.Sprintf("/proc/%d/", r.PID)
+	if _, err := os.Stat(proc); err != nil {
+		t.Skipf("no /proc to look into: %v", err)
+	}
+	if cwd, err := os.Readlink(proc + "cwd"); err != nil || cwd != "/" {
+		t.Errorf("working directory %q, %v", cwd, err)
+	}
+	environ, err := os.ReadFile(proc + "environ")
+	if err != nil || strings.Contains(string(environ), "TMUX=") || strings.Contains(string(environ), "secret") ||
+		!strings.Contains(string(environ), "XDG_RUNTIME_DIR=") {
+		t.Errorf("environment %q, %v", environ, err)
+	}
+	stat, err := os.ReadFile(proc + "stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// pid (comm) state ppid pgrp session tty_nr
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	if fields[3] != strconv.Itoa(r.PID) || fields[4] != "0" {
+		t.Errorf("session %s and terminal %s of pid %d", fields[3], fields[4], r.PID)
+	}
+	if fields[1] == strconv.Itoa(pr.cmd.Process.Pid) {
+		t.Error("the daemon is the bridge's child")
+	}
+	pipeName, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", leaked.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fds, err := os.ReadDir(proc + "fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fd := range fds {
+		name, err := os.Readlink(proc + "fd/" + fd.Name())
+		if err == nil && name == pipeName {
+			t.Errorf("descriptor %s was inherited: %s", fd.Name(), name)
+		}
+	}
+}
