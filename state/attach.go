@@ -20,33 +20,37 @@ const (
 	ownMemory   = time.Minute      // how long a reaped client's pid counts as ours
 )
 
-// stayAttached keeps a structure client attached until ctx is done.
+// stayAttached keeps a structure client attached until ctx is done. It backs
+// off when attaching fails, and when somebody keeps throwing us out; a server
+// that simply ended is looked for at once.
 func (m *Mirror) stayAttached(ctx context.Context) {
-	backOff := time.Duration(0)
+	const quick, quickEnds = time.Second, 8
+	backOff, ends := time.Duration(0), 0
 	for ctx.Err() == nil {
-		begun := time.Now()
-		err := m.attachOnce(ctx)
+		served, err := m.attachOnce(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		m.setDetached(err)
+		if served < quick {
+			ends++
+		} else {
+			ends = 0
+		}
 		switch {
 		case errors.Is(err, errEmpty):
-			backOff = 0
+			backOff, ends = 0, 0
 			m.awaitKick(ctx)
-			continue
-		case errors.Is(err, ErrNoServer) || errors.Is(err, controlmode.ErrNoServer):
-			backOff = 0
+		case errors.Is(err, ErrNoServer):
+			backOff, ends = 0, 0
 			m.awaitServer(ctx)
-			continue
-		case time.Since(begun) > 10*time.Second:
+		case served > 0 && ends < quickEnds:
 			backOff = 0
-		}
-		if backOff > 0 {
+		default:
+			backOff = min(max(2*backOff, 50*time.Millisecond), backOffMost)
 			m.log.Warn("attach again later", zap.Duration("wait", backOff), zap.Error(err))
 			pause(ctx, backOff)
 		}
-		backOff = min(max(2*backOff, 50*time.Millisecond), backOffMost)
 	}
 }
 
@@ -93,24 +97,25 @@ func (m *Mirror) serverListens() bool {
 }
 
 // attachOnce attaches a structure client and serves until it ends. The error
-// says why it ended and is never nil.
-func (m *Mirror) attachOnce(ctx context.Context) error {
+// says why it ended and is never nil; served is for how long it was attached, 0
+// if it never was.
+func (m *Mirror) attachOnce(ctx context.Context) (served time.Duration, err error) {
 	session, err := m.someSession(ctx)
 	if err != nil {
-		return err
+		return 0, noServer(err)
 	}
 	proc, err := m.startClient(session, "no-output", m.structureEvent)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- m.runClient(ctx, proc) }()
-	fail := func(err error) error {
+	fail := func(err error) (time.Duration, error) {
 		proc.Close()
 		if why := <-ended; why != nil {
 			err = fmt.Errorf("%w: %w", err, why)
 		}
-		return err
+		return 0, noServer(err)
 	}
 	limit := time.NewTimer(attachLimit)
 	defer limit.Stop()
@@ -136,9 +141,21 @@ func (m *Mirror) attachOnce(ctx context.Context) error {
 	m.log.Info("attached", zap.Int("server", server.ID.PID), zap.String("version", server.Version),
 		zap.Stringer("session", session))
 	nudge(m.hint)
+	begin := time.Now()
 	err = <-ended
 	if err == nil {
 		err = errors.New("tmux ended the control client")
+	}
+	return max(time.Since(begin), 1), err
+}
+
+// noServer marks what controlmode says of an absent server as ours.
+func noServer(err error) error {
+	if errors.Is(err, controlmode.ErrNoServer) && !errors.Is(err, ErrNoServer) {
+		return fmt.Errorf("%w: %w", ErrNoServer, err)
+	}
+	if errors.Is(err, controlmode.ErrNoSessions) {
+		return errEmpty
 	}
 	return err
 }
@@ -231,9 +248,6 @@ func (m *Mirror) setAttached(a *attachment) {
 }
 
 func (m *Mirror) setDetached(why error) {
-	if errors.Is(why, controlmode.ErrNoServer) && !errors.Is(why, ErrNoServer) {
-		why = fmt.Errorf("%w: %w", ErrNoServer, why)
-	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.att != nil || m.reason == nil {
