@@ -151,7 +151,9 @@ func TestTmuxAttachAndDetach(t *testing.T) {
 func TestC16WindowSizeUntouched(t *testing.T) {
 	forTransports(t, func(t *testing.T, tr controlmode.Transport) {
 		s := startServer(t)
-		size := func() string { return s.ask(t, "display-message", "-p", "-t", "main:", "#{window_width}x#{window_height}") }
+		size := func() string {
+			return s.ask(t, "display-message", "-p", "-t", "main:", "#{window_width}x#{window_height}")
+		}
 		if got := size(); got != "100x30" {
 			t.Fatalf("size %s", got)
 		}

@@ -43,7 +43,7 @@ const (
 type conn struct {
 	nc     net.Conn
 	r      *bufio.Reader
-	limits limits
+	limits connLimits
 	log    *zap.Logger
 	since  time.Time
 	// stop is done when the daemon has waited long enough for calls to end.
@@ -61,8 +61,8 @@ type conn struct {
 
 	// mu guards the fields that follow.
 	mu       sync.Mutex
-	inflight map[jsonrpc.ID]*call
-	byExtra  map[*sdk.RequestExtra]*call
+	inflight map[jsonrpc.ID]*pending
+	byExtra  map[*sdk.RequestExtra]*pending
 	pending  int  // calls whose answer has not left yet, without streams
 	leaving  bool // shutting down: nothing new
 	queue    []frame
@@ -73,8 +73,8 @@ type conn struct {
 	wake     chan struct{} // closed at the next change, nil if nobody waits
 }
 
-// call is one accepted request until its answer has left.
-type call struct {
+// pending is one accepted request until its answer has left.
+type pending struct {
 	extra  sdk.RequestExtra // its address names the call through the SDK
 	id     json.RawMessage  // as spelled
 	method string
@@ -88,13 +88,13 @@ type call struct {
 
 // stream reports whether the call stays open by nature: nobody waits for it to
 // end, neither at a half-close nor at shutdown.
-func (c *call) stream() bool { return c.method == listenMethod }
+func (c *pending) stream() bool { return c.method == listenMethod }
 
-func newConn(nc net.Conn, lim limits, log *zap.Logger, stop context.Context, caller Caller) *conn {
+func newConn(nc net.Conn, lim connLimits, log *zap.Logger, stop context.Context, caller Caller) *conn {
 	return &conn{
 		nc: nc, r: bufio.NewReaderSize(nc, readBuffer), limits: lim, log: log, stop: stop,
 		caller: caller, since: time.Now(),
-		inflight: map[jsonrpc.ID]*call{}, byExtra: map[*sdk.RequestExtra]*call{},
+		inflight: map[jsonrpc.ID]*pending{}, byExtra: map[*sdk.RequestExtra]*pending{},
 	}
 }
 
@@ -243,7 +243,7 @@ func (c *conn) hello(params json.RawMessage) {
 }
 
 // admit takes a request in, or says why not.
-func (c *conn) admit(e envelope) (*call, *refusal) {
+func (c *conn) admit(e envelope) (*pending, *refusal) {
 	if strings.HasPrefix(e.method, "notifications/") {
 		return nil, refuse(e.id, jsonrpc.CodeInvalidRequest, "a notification carries no id")
 	}
@@ -258,7 +258,7 @@ func (c *conn) admit(e envelope) (*call, *refusal) {
 		return nil, refuse(e.id, codeRefused, "%d requests are in flight on this connection, the most allowed: wait for one to end", c.limits.inflight)
 	}
 	c.spoken = true
-	cl := &call{id: e.id, method: e.method, params: e.params}
+	cl := &pending{id: e.id, method: e.method, params: e.params}
 	c.inflight[e.key] = cl
 	c.byExtra[&cl.extra] = cl
 	if !cl.stream() {
@@ -273,7 +273,7 @@ func (c *conn) admit(e envelope) (*call, *refusal) {
 // would round an id like 1.5 and cancel another request.)
 func (c *conn) cancel(params json.RawMessage) bool {
 	var e envelope
-	members(params, func(key string, value []byte) bool {
+	visitMembers(params, func(key string, value []byte) bool {
 		if key == "requestId" {
 			e.id = value
 		}
@@ -293,7 +293,7 @@ func (c *conn) cancel(params json.RawMessage) bool {
 }
 
 // callOf finds the call that a request the SDK hands around belongs to.
-func (c *conn) callOf(extra *sdk.RequestExtra) *call {
+func (c *conn) callOf(extra *sdk.RequestExtra) *pending {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.byExtra[extra]
@@ -347,7 +347,7 @@ func (c *conn) answer(r *refusal) error {
 }
 
 // doneLocked counts a call as ended.
-func (c *conn) doneLocked(cl *call) {
+func (c *conn) doneLocked(cl *pending) {
 	if cl != nil && !cl.stream() {
 		c.pending--
 	}

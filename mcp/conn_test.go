@@ -346,7 +346,7 @@ func TestWriteDeadline(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a, b := net.Pipe()
 				defer b.Close()
-				c := newConn(a, limits{inflight: 4, line: 1 << 20, queue: 4 << 10, write: 10 * time.Second}, nopLog, t.Context(), Caller{})
+				c := newConn(a, connLimits{inflight: 4, line: 1 << 20, queue: 4 << 10, write: 10 * time.Second}, nopLog, t.Context(), Caller{})
 				const size = 4 << 20
 				begin := time.Now()
 				go func() {
@@ -391,7 +391,7 @@ func TestErrorsFillTheQueue(t *testing.T) {
 // Notifications that nobody reads close the client instead of waiting.
 func TestFallingBehind(t *testing.T) {
 	a, b := socketpair(t)
-	c := newConn(a, limits{inflight: 4, line: 1 << 20, queue: 4 << 10, write: time.Hour}, nopLog, t.Context(), Caller{})
+	c := newConn(a, connLimits{inflight: 4, line: 1 << 20, queue: 4 << 10, write: time.Hour}, nopLog, t.Context(), Caller{})
 	note := frame{b: []byte(strings.Repeat("n", 64<<10) + "\n")}
 	var err error
 	for range 1000 {

@@ -84,7 +84,7 @@ func parseEnvelope(line []byte) (envelope, *refusal) {
 func readEnvelope(line []byte) (envelope, *refusal) {
 	var e envelope
 	var version, method json.RawMessage
-	members(line, func(key string, value []byte) bool {
+	visitMembers(line, func(key string, value []byte) bool {
 		switch key {
 		case "jsonrpc":
 			version = value
@@ -174,7 +174,7 @@ func plainInteger(b []byte) (int64, bool) {
 // be cut short.
 func readableID(line []byte) json.RawMessage {
 	var e envelope
-	members(line, func(key string, value []byte) bool {
+	visitMembers(line, func(key string, value []byte) bool {
 		if key == "id" {
 			e.id = value
 			return false
@@ -205,10 +205,10 @@ func tooDeep(b []byte) bool {
 	return false
 }
 
-// members calls visit for the members of the object that b starts with, until
+// visitMembers calls visit for the members of the object that b starts with, until
 // visit returns false or the text ends. Values are complete, as spelled. It
 // needs no valid JSON, but what it finds in invalid JSON means nothing.
-func members(b []byte, visit func(key string, value []byte) bool) {
+func visitMembers(b []byte, visit func(key string, value []byte) bool) {
 	i := skipSpace(b, 0)
 	if i >= len(b) || b[i] != '{' {
 		return

@@ -153,7 +153,7 @@ func startDaemon(t testing.TB, cfg Config, edit ...func(*Server)) *daemon {
 	}
 	cfg.Version = "1.2.3"
 	tools := newFakeTools()
-	d := &daemon{Server: New(cfg, tools), path: l.Path(), tools: tools, ended: make(chan error, 1)}
+	d := &daemon{Server: newServer(cfg, tools), path: l.Path(), tools: tools, ended: make(chan error, 1)}
 	for _, e := range edit {
 		e(d.Server)
 	}

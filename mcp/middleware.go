@@ -225,7 +225,7 @@ func loggable(name string) string {
 // paneOf finds the pane id among the arguments, in either spelling.
 func paneOf(args json.RawMessage) string {
 	var pane string
-	members(args, func(key string, value []byte) bool {
+	visitMembers(args, func(key string, value []byte) bool {
 		if key != "paneId" && key != "pane_id" {
 			return true
 		}
@@ -246,7 +246,7 @@ func paneOf(args json.RawMessage) string {
 // progress returns the function with which a tool reports, nil if the client
 // did not ask for reports, and one that ends the reports: none may follow the
 // answer.
-func (s *Server) progress(ctx context.Context, req sdk.Request, cl *call, p *sdk.CallToolParamsRaw) (report func(string), end func()) {
+func (s *Server) progress(ctx context.Context, req sdk.Request, cl *pending, p *sdk.CallToolParamsRaw) (report func(string), end func()) {
 	ss, ok := req.GetSession().(*sdk.ServerSession)
 	if !ok || p.GetProgressToken() == nil {
 		return nil, func() {}
@@ -273,9 +273,9 @@ func (s *Server) progress(ctx context.Context, req sdk.Request, cl *call, p *sdk
 // a float64. Nil if it is neither a string nor a number.
 func progressToken(params json.RawMessage) json.RawMessage {
 	var token json.RawMessage
-	members(params, func(key string, value []byte) bool {
+	visitMembers(params, func(key string, value []byte) bool {
 		if key == "_meta" {
-			members(value, func(key string, value []byte) bool {
+			visitMembers(value, func(key string, value []byte) bool {
 				if key == "progressToken" {
 					token = value
 				}
@@ -292,7 +292,7 @@ func progressToken(params json.RawMessage) json.RawMessage {
 
 // respond turns a tool's answer into what the SDK is to send. It is the one
 // place that chooses between our encoding and the SDK's.
-func (s *Server) respond(ctx context.Context, cl *call, p *sdk.CallToolParamsRaw, r *toolResult, next sdk.MethodHandler, method string, req sdk.Request) (sdk.Result, error) {
+func (s *Server) respond(ctx context.Context, cl *pending, p *sdk.CallToolParamsRaw, r *toolResult, next sdk.MethodHandler, method string, req sdk.Request) (sdk.Result, error) {
 	if s.ordinary {
 		res, err := ordinaryResult(cl.id, r)
 		if err != nil {

@@ -27,7 +27,7 @@ var errBehind = errors.New("client reads too slowly")
 // frame is one line to send, with its newline.
 type frame struct {
 	b    []byte
-	call *call // whose answer it is, if it is one
+	call *pending // whose answer it is, if it is one
 }
 
 // enqueue sends f, now or when its turn comes. With wait it may block until

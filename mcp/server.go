@@ -17,6 +17,8 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/exp/zapslog"
 	"golang.org/x/sys/unix"
+
+	"tmux-mcpd/state"
 )
 
 // Config is what the connection side may be told. The zero value of each
@@ -39,8 +41,8 @@ type Config struct {
 	Settle         time.Duration // for cancelled calls and their answers at shutdown, 1 s
 }
 
-// limits are the numbers of Config that one connection needs.
-type limits struct {
+// connLimits are the numbers of Config that one connection needs.
+type connLimits struct {
 	inflight, line, queue int
 	write, drain          time.Duration
 }
@@ -49,7 +51,7 @@ type limits struct {
 // any goroutine.
 type Server struct {
 	cfg    Config
-	limits limits
+	limits connLimits
 	log    *zap.Logger
 	reg    registry
 	sdk    *sdk.Server
@@ -73,8 +75,18 @@ type Server struct {
 	empty time.Time // since when there has been no connection
 }
 
-// New makes a Server that answers with the tools of reg. It starts nothing.
-func New(cfg Config, reg registry) *Server {
+// New makes a Server that answers with the tools of a mirror. It starts
+// nothing. A faulty selection of tools is an error that names the variable.
+func New(cfg Config, mirror *state.Mirror, tools ToolConfig) (*Server, error) {
+	t, err := newTable(mirror, tools)
+	if err != nil {
+		return nil, err
+	}
+	return newServer(cfg, t), nil
+}
+
+// newServer makes a Server that answers with the tools of reg.
+func newServer(cfg Config, reg registry) *Server {
 	setDefault(&cfg.MaxConnections, 256)
 	setDefault(&cfg.MaxInFlight, 64)
 	setDefault(&cfg.MaxLine, 16<<20)
@@ -89,7 +101,7 @@ func New(cfg Config, reg registry) *Server {
 	s := &Server{
 		cfg: cfg, log: cfg.Log, reg: reg, conns: map[*conn]struct{}{}, empty: time.Now(),
 		peerOf: peerOf, parentOf: parentOf,
-		limits: limits{
+		limits: connLimits{
 			inflight: cfg.MaxInFlight, line: cfg.MaxLine, queue: cfg.MaxQueue,
 			write: cfg.WriteTimeout, drain: cfg.DrainTimeout,
 		},

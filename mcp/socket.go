@@ -195,7 +195,7 @@ func removeStale(path string) error {
 		return fmt.Errorf("socket path: %w", err)
 	}
 	if before.Mode()&fs.ModeSocket == 0 {
-		return fmt.Errorf("%w: %s is a %s; remove it or choose another path", ErrNotSocket, path, kind(before.Mode()))
+		return fmt.Errorf("%w: %s is a %s; remove it or choose another path", ErrNotSocket, path, fileKind(before.Mode()))
 	}
 	c, err := net.DialTimeout("unix", path, time.Second)
 	if err == nil {
@@ -215,7 +215,7 @@ func removeStale(path string) error {
 	return nil
 }
 
-func kind(m fs.FileMode) string {
+func fileKind(m fs.FileMode) string {
 	switch {
 	case m.IsRegular():
 		return "plain file"

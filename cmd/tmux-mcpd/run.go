@@ -40,8 +40,11 @@ func run(ctx context.Context, c *config, log *zap.Logger, ready func(path string
 		Bin: c.tmuxBin, Socket: socket, Transport: controlmode.Transport(c.transport),
 		Watch: state.WatchMode(c.watch), Timeout: commandTimeout(os.LookupEnv), Log: log.Named("state"),
 	})
-	tools := mcp.NewTools(mcp.ToolConfig{Socket: c.tmux, Dedicated: dedicated, Env: passedEnv(os.LookupEnv)}, mirror)
-	server := mcp.New(mcp.Config{Version: versionText(), Log: log.Named("mcp")}, tools)
+	server, err := mcp.New(mcp.Config{Version: versionText(), Log: log.Named("mcp")}, mirror,
+		mcp.ToolConfig{Socket: c.tmux, Dedicated: dedicated, Env: passedEnv(os.LookupEnv)})
+	if err != nil {
+		return err
+	}
 	err = server.Answer(statusMethod, func(context.Context) (any, error) {
 		return reportStatus(c, started, mirror.Status(), server.Status()), nil
 	})
