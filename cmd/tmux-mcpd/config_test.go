@@ -270,3 +270,34 @@ func TestSelectArgs(t *testing.T) {
 		t.Errorf("default: %q", got)
 	}
 }
+
+// The README's tables say what the code's do.
+func TestReadmeAgrees(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme := string(b)
+	for _, s := range settings {
+		for _, name := range append([]string{"--" + s.flag}, s.env...) {
+			if !strings.Contains(readme, name) {
+				t.Errorf("the README does not mention %s", name)
+			}
+		}
+	}
+	for _, v := range passed {
+		if !strings.Contains(readme, v.name) {
+			t.Errorf("the README does not mention %s", v.name)
+		}
+	}
+	for _, c := range commands() {
+		if !strings.Contains(readme, "`"+c.name) {
+			t.Errorf("the README does not mention %s", c.name)
+		}
+	}
+	for _, e := range exitTexts {
+		if !strings.Contains(readme, "\n| "+strconv.Itoa(e.code)+" | ") {
+			t.Errorf("the README has no exit code %d", e.code)
+		}
+	}
+}
