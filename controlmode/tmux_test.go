@@ -406,3 +406,21 @@ func TestTmuxClientProcessDies(t *testing.T) {
 		}
 	})
 }
+
+// The client process ends with ours, however ours ends.
+func TestTmuxClientEndsWithItsParent(t *testing.T) {
+	forTransports(t, func(t *testing.T, tr controlmode.Transport) {
+		s := startServer(t)
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), helperSocket+"="+s.Socket.Path, "CONTROLMODE_TEST_HELPER_TRANSPORT="+string(tr))
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for s.ask(t, "list-clients") == "" {
+		}
+		cmd.Process.Kill()
+		cmd.Wait()
+		for s.ask(t, "list-clients") != "" {
+		}
+	})
+}
