@@ -23,7 +23,7 @@ type server struct {
 	controlmode.Binary
 }
 
-func startServer(t *testing.T, args ...string) server {
+func startServer(t testing.TB, args ...string) server {
 	t.Helper()
 	bin, err := exec.LookPath(cmp.Or(os.Getenv("TMUX_MCPD_TMUX_BIN"), "tmux"))
 	if err != nil {
@@ -50,7 +50,7 @@ func startServer(t *testing.T, args ...string) server {
 }
 
 // ask runs one command through the tmux binary.
-func (s server) ask(t *testing.T, words ...string) string {
+func (s server) ask(t testing.TB, words ...string) string {
 	t.Helper()
 	out, err := s.Output(t.Context(), controlmode.Cmd(words[0], words[1:]...))
 	if err != nil {
@@ -66,7 +66,7 @@ type control struct {
 	ended  chan error
 }
 
-func (s server) start(t *testing.T, cfg controlmode.AttachConfig) *control {
+func (s server) start(t testing.TB, cfg controlmode.AttachConfig) *control {
 	t.Helper()
 	cfg.Bin, cfg.Socket = s.Path, s.Socket
 	c := &control{events: &eventLog{}, ended: make(chan error, 1)}
@@ -86,7 +86,7 @@ func (s server) start(t *testing.T, cfg controlmode.AttachConfig) *control {
 	return c
 }
 
-func (s server) attach(t *testing.T, cfg controlmode.AttachConfig) *control {
+func (s server) attach(t testing.TB, cfg controlmode.AttachConfig) *control {
 	t.Helper()
 	c := s.start(t, cfg)
 	select {
