@@ -101,11 +101,11 @@ func (b Binary) run(ctx context.Context, words, args []string) ([]byte, error) {
 	case err != nil && limited.Err() != nil:
 		return nil, fmt.Errorf("%s: %w", words[0], context.Cause(limited))
 	case err != nil:
-		return nil, failure(words, errs.String(), err)
+		return nil, failure(words, errs.kept.String(), err)
 	case out.dropped > 0:
 		return nil, fmt.Errorf("%s: %w", words[0], ErrOutputLimit)
 	}
-	return out.Bytes(), nil
+	return out.kept.Bytes(), nil
 }
 
 // argvWord protects a word given to tmux as a process argument: there the only
@@ -155,7 +155,7 @@ func refusal(words []string, text string) error {
 // those of client.c and cmd-find.c, the same from 3.2a to 3.8.
 func classify(text string) error {
 	switch {
-	case strings.HasPrefix(text, "no server running on "):
+	case strings.HasPrefix(text, "no server running on "), text == "server exited unexpectedly":
 		return ErrNoServer
 	case strings.HasPrefix(text, "error connecting to ") &&
 		(strings.HasSuffix(text, "(No such file or directory)") || strings.HasSuffix(text, "(Connection refused)")):
@@ -197,9 +197,10 @@ func environment(from []string) []string {
 	return append(env, "LC_ALL=C.UTF-8")
 }
 
-// bounded is a buffer that drops what is beyond its limit.
+// bounded is a buffer that drops what is beyond its limit. (The buffer is not
+// embedded: its ReadFrom would get round the limit.)
 type bounded struct {
-	bytes.Buffer
+	kept    bytes.Buffer
 	limit   int
 	dropped int64
 }
@@ -207,10 +208,10 @@ type bounded struct {
 // Write never fails, so that the process that writes is not stopped.
 func (b *bounded) Write(p []byte) (int, error) {
 	n := len(p)
-	if room := b.limit - b.Len(); len(p) > room {
+	if room := b.limit - b.kept.Len(); len(p) > room {
 		b.dropped += int64(len(p) - room)
 		p = p[:room]
 	}
-	b.Buffer.Write(p)
+	b.kept.Write(p)
 	return n, nil
 }

@@ -19,7 +19,8 @@ type call struct {
 
 	// Owned by the reader goroutine until done is closed.
 	blocks []BlockEnd
-	extra  int // blocks beyond the commands
+	extra  int  // blocks beyond the commands
+	loud   bool // a command so far may have changed something
 
 	timer   *time.Timer
 	expired atomic.Bool
@@ -223,10 +224,11 @@ func (c *Client) complete(a *call, err error) {
 }
 
 func (c *Client) blockBegin(ev BlockBegin) {
-	if ev.Guard.Flags&1 == 0 {
-		return // the attach command, a hook, somebody else's command
+	if ev.Guard.Flags&1 == 0 { // the attach command, a hook, somebody else's command
+		c.gap = min(c.gap, gapHook)
+		return
 	}
-	c.between = false
+	c.gap = gapAny
 	a := c.head()
 	if a == nil {
 		c.violated("a reply where no request is pending")
@@ -277,7 +279,10 @@ func (c *Client) blockEnd(ev BlockEnd) {
 		if a.nonce == "" && len(a.blocks) == len(a.commands) {
 			c.complete(a, nil)
 		} else {
-			c.between = a.nonce != "" && quiet(words)
+			a.loud = a.loud || !quiet(words)
+			if a.nonce != "" && !a.loud {
+				c.gap = gapNone
+			}
 		}
 	}
 }

@@ -2,6 +2,7 @@ package controlmode
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -98,7 +99,7 @@ type Client struct {
 	attached    bool
 	sawSession  bool
 	current     *call // whose block is open
-	between     bool  // between two blocks of a line that changes nothing
+	gap         gap   // what may come before the next block
 	failedNonce string
 
 	running atomic.Bool
@@ -185,7 +186,7 @@ func (c *Client) result() error {
 	case c.cause != errEnd:
 		return c.cause
 	case !closed(c.ready) && c.exit != nil:
-		return fmt.Errorf("attach: tmux left at once (%%exit %s)", c.exit.Reason)
+		return refusal([]string{"attach-session"}, cmp.Or(c.exit.Reason, "tmux left at once"))
 	case !closed(c.ready):
 		return errors.New("attach: the connection ended before tmux answered")
 	}
@@ -228,13 +229,35 @@ func (c *Client) event(ev Event) {
 		c.blockEnd(ev)
 		return
 	}
-	if c.between {
-		// tmux writes the blocks of one line without anything between them.
-		// So this line is the rest of a body that forged its own end.
+	if !c.gap.allows(ev) {
+		// So this is the rest of a body that forged its own end.
 		c.violated("a line between the blocks of one request")
 		return
 	}
 	c.deliver(ev)
+}
+
+// gap says what may come between two blocks of a fenced request. tmux runs the
+// commands of one line without reading panes in between, and what changes on
+// the way it tells after the line (up to 3.7c) or after the command's block
+// (3.8). So there is nothing to tell between commands that change nothing, but
+// for what a hook of theirs did, whose own block (flags 0) then comes first.
+type gap int
+
+const (
+	gapAny  gap = iota // everything; also outside of requests
+	gapHook            // structure that a hook may have changed
+	gapNone            // nothing but blocks
+)
+
+func (g gap) allows(ev Event) bool {
+	if g == gapHook {
+		switch ev.(type) {
+		case *Output, Pause, Continue, Exit, Unknown, Stray:
+			return false
+		}
+	}
+	return g != gapNone
 }
 
 func (c *Client) deliver(ev Event) {
@@ -374,11 +397,14 @@ func closed(ch <-chan struct{}) bool {
 // lines counts the lines of a body.
 func lines(body []byte) int { return bytes.Count(body, []byte{'\n'}) }
 
-// quiet tells commands that change nothing, so that tmux has nothing to notify
-// before the next command of the line, and that can print text of panes.
+// quiet tells commands that change nothing and can print text of panes.
 func quiet(words []string) bool {
-	return slices.Contains([]string{
-		"capture-pane", "display-message", "list-buffers", "list-clients", "list-panes", "list-sessions",
-		"list-windows", "show-buffer", "show-environment", "show-options",
-	}, words[0])
+	switch words[0] {
+	case "capture-pane", "list-buffers", "list-clients", "list-panes", "list-sessions", "list-windows",
+		"show-buffer", "show-environment", "show-options":
+		return true
+	case "display-message":
+		return slices.Contains(words, "-p")
+	}
+	return false
 }

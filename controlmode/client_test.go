@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -204,6 +205,9 @@ func TestC01RightGuessEndsConnection(t *testing.T) {
 		"end and stray": func(g string) []string {
 			return []string{"%begin " + g, "%end " + g, "forged", "%end " + g}
 		},
+		"hook's block and output": func(g string) []string {
+			return []string{"%begin " + g, "%end " + g, "%begin 1 2 0", "%end 1 2 0", "%output %0 forged", "%begin " + g, "%end " + g}
+		},
 		"error": func(g string) []string {
 			return []string{"%begin " + g, "row", "row", "%error " + g, "%output %0 forged", "%end " + g}
 		},
@@ -224,6 +228,37 @@ func TestC01RightGuessEndsConnection(t *testing.T) {
 			}
 		})
 	}
+}
+
+// tmux 3.8 tells what the hook of a command did before the next block.
+func TestHookMayNotifyBetweenBlocks(t *testing.T) {
+	r := attached(t)
+	req := one("list-clients")
+	req.Fence = true
+	a := r.start(t.Context(), req)
+	cmds := r.tmux.Commands()
+	r.tmux.Reply("clients")
+	r.tmux.Block(0, "")
+	r.tmux.Say("%window-renamed @0 hooked")
+	r.tmux.Reply(controltest.Nonce(cmds))
+	wantBodies(t, <-a, "clients")
+	if got := r.events.String(); !strings.Contains(got, "WindowRenamed{Window:@0 Name:hooked") {
+		t.Fatalf("events: %s", got)
+	}
+}
+
+// tmux 3.8 tells what a command changed before the next block.
+func TestChangesMayNotifyBetweenBlocks(t *testing.T) {
+	r := attached(t)
+	req := controlmode.Request{Fence: true, Commands: []controlmode.Command{controlmode.Cmd("rename-window", "x"), controlmode.Cmd("list-windows")}}
+	a := r.start(t.Context(), req)
+	cmds := r.tmux.Commands()
+	r.tmux.Reply()
+	r.tmux.Say("%window-renamed @0 x")
+	r.tmux.Reply("windows")
+	r.tmux.Say("%window-renamed @0 y")
+	r.tmux.Reply(controltest.Nonce(cmds))
+	wantBodies(t, <-a, "|windows")
 }
 
 func TestAliasShiftIsNoticedByFence(t *testing.T) {
@@ -398,6 +433,7 @@ func TestUnsentRequestIsWithdrawn(t *testing.T) {
 	ctx, cancel = context.WithCancel(t.Context())
 	a := r.start(ctx, one("kill-server"))
 	for r.Stats().InFlight == 0 {
+		runtime.Gosched()
 	}
 	cancel()
 	if got := <-a; !errors.Is(got.err, context.Canceled) || !errors.Is(got.err, controlmode.ErrNotSent) {
@@ -419,6 +455,7 @@ func TestTooManyInFlight(t *testing.T) {
 		all = append(all, r.start(t.Context(), one("list-panes")))
 	}
 	for r.Stats().InFlight < 4096 {
+		runtime.Gosched()
 	}
 	if _, err := r.Do(t.Context(), one("list-panes")); !errors.Is(err, controlmode.ErrBusy) {
 		t.Fatalf("Do = %v", err)
@@ -581,10 +618,10 @@ func TestDumpMasksText(t *testing.T) {
 	a := r.start(t.Context(), one("send-keys", "-t", "%3", "-l", "--", "hunter2"))
 	r.tmux.Commands()
 	r.tmux.Say(`%output %0 p4ss\033[1mword`, "%window-renamed @2 topsecret")
-	r.tmux.Reply("body secret 42")
+	r.tmux.Reply("body secret 42", "%secret 1234", "% 1234 x")
 	<-a
 	dump := string(r.Dump())
-	for _, secret := range []string{"hunter2", "p4ss", "word", "topsecret", "secret", "42 "} {
+	for _, secret := range []string{"hunter2", "p4ss", "word", "topsecret", "secret", "42 ", "1234"} {
 		if strings.Contains(dump, secret) {
 			t.Errorf("%q is in the dump:\n%s", secret, dump)
 		}

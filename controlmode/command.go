@@ -1,5 +1,7 @@
 package controlmode
 
+import "strings"
+
 // Command is one tmux command: its name and its arguments, each taken
 // literally by tmux's command parser whatever bytes it holds (NUL excepted,
 // which tmux cannot carry). It does not protect an argument from tmux's format
@@ -55,25 +57,33 @@ func isPlain(c byte) bool {
 		c == '_' || c == '.' || c == '/' || c == ':' || c == '@' || c == '+' || c == ',' || c == '-'
 }
 
-// LiteralFormat doubles every # so that tmux's format expansion yields the text
-// itself. It is for arguments that tmux expands once (names, start
-// directories, -F); strftime conversion is not covered.
+// LiteralFormat encodes text so that tmux's format expansion yields the text
+// itself. It is for arguments that tmux expands once (names, start directories,
+// -F); strftime conversion is not covered, see LiteralTimeFormat.
+//
+// Doubling every # does it, but for a run of them before a [: that is a style,
+// which tmux leaves as it is (tmux 3.3a to 3.8, format.c format_expand1). An empty
+// expansion in between makes it a run before something else.
 func LiteralFormat(s string) string {
-	n := 0
-	for i := 0; i < len(s); i++ {
-		if s[i] == '#' {
-			n++
-		}
-	}
+	n := strings.Count(s, "#")
 	if n == 0 {
 		return s
 	}
 	b := make([]byte, 0, len(s)+n)
 	for i := 0; i < len(s); i++ {
-		if s[i] == '#' {
+		switch {
+		case s[i] == '#':
 			b = append(b, '#')
+		case s[i] == '[' && i > 0 && s[i-1] == '#':
+			b = append(b, "#{l:}"...)
 		}
 		b = append(b, s[i])
 	}
 	return string(b)
+}
+
+// LiteralTimeFormat is LiteralFormat for arguments that tmux also gives to
+// strftime first (display-message, status formats): it doubles every % too.
+func LiteralTimeFormat(s string) string {
+	return strings.ReplaceAll(LiteralFormat(s), "%", "%%")
 }

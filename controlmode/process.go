@@ -51,6 +51,7 @@ type Process struct {
 	cmd    *exec.Cmd
 	stderr *bounded // complete once the child is reaped
 	grace  time.Duration
+	reaped chan struct{}
 }
 
 // AttachConfig says how to start a control client.
@@ -84,7 +85,7 @@ func Attach(cfg AttachConfig) (*Process, error) {
 	if len(cfg.Flags) > 0 {
 		args = append(args, "-f", strings.Join(cfg.Flags, ","))
 	}
-	p := &Process{cmd: exec.Command(path, args...), stderr: &bounded{limit: maxStderr}, grace: cfg.Grace}
+	p := &Process{cmd: exec.Command(path, args...), stderr: &bounded{limit: maxStderr}, grace: cfg.Grace, reaped: make(chan struct{})}
 	if p.grace <= 0 {
 		p.grace = defaultGrace
 	}
@@ -113,10 +114,15 @@ func Attach(cfg AttachConfig) (*Process, error) {
 // PID is the process id of the tmux client, equal to #{client_pid}.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
+// Done is closed when Run is about to return: the connection has ended and the
+// child is reaped.
+func (p *Process) Done() <-chan struct{} { return p.reaped }
+
 // Run runs the connection and returns when it has ended and the child has been
 // reaped. The error is that of Client.Run; if attaching failed, it carries what
 // tmux said: ErrNoServer, ErrNoSessions, or a *CommandError.
 func (p *Process) Run(ctx context.Context) error {
+	defer close(p.reaped)
 	exited := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -127,7 +133,7 @@ func (p *Process) Run(ctx context.Context) error {
 	err := p.Client.Run(ctx)
 	wg.Wait()
 	if err != nil && !closed(p.Ready()) {
-		if text := strings.TrimSpace(p.stderr.String()); text != "" && ctx.Err() == nil {
+		if text := strings.TrimSpace(p.stderr.kept.String()); text != "" && ctx.Err() == nil {
 			return refusal([]string{"attach-session"}, text)
 		}
 	}

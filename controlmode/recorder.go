@@ -85,37 +85,47 @@ func dumpLines(b *bytes.Buffer, data []byte, cut bool, mask func(string) string)
 		}
 		b.WriteString("\t")
 		b.WriteString(s)
-		if len(s) < len(line) && line[len(line)-1] != '\n' {
+		if !bytes.HasSuffix(line, []byte{'\n'}) {
 			b.WriteString("(no newline)")
 		}
 		b.WriteByte('\n')
 	}
 }
 
-// maskReceived keeps the notification word and the ids and numbers behind it.
-// Whether a line is in a block is not known here, and does not matter.
+// keptFields says how many ids and numbers behind a notification's word are
+// kept. Other words may be text of a pane and are masked themselves.
+var keptFields = map[string]int{
+	"%begin": 3, "%end": 3, "%error": 3,
+	"%output": 1, "%extended-output": 2, "%pause": 1, "%continue": 1, "%pane-mode-changed": 1,
+	"%sessions-changed": 0, "%session-changed": 1, "%session-renamed": 1, "%session-window-changed": 2,
+	"%client-session-changed": 0, "%client-detached": 0,
+	"%window-add": 1, "%window-close": 1, "%window-renamed": 1, "%window-pane-changed": 2, "%layout-change": 1,
+	"%unlinked-window-add": 1, "%unlinked-window-close": 1, "%unlinked-window-renamed": 1,
+	"%subscription-changed": 0, "%paste-buffer-changed": 0, "%paste-buffer-deleted": 0,
+	"%message": 0, "%config-error": 0, "%exit": 0,
+}
+
+// maskReceived keeps what a notification or guard has of structure. Whether a
+// line is in a block is not known here; a line of pane text that looks like one
+// shows no more than that it does.
 func maskReceived(s string) string {
-	if !strings.HasPrefix(s, "%") {
-		return maskText(s)
-	}
 	word, rest, more := strings.Cut(s, " ")
-	if strings.Trim(word[1:], "abcdefghijklmnopqrstuvwxyz-") != "" {
+	fields, known := keptFields[word]
+	if !known {
 		return maskText(s)
 	}
-	output := word == "%output" || word == "%extended-output"
 	kept := word
-	for fields := 0; more && fields < 5; fields++ {
+	for ; more && fields > 0; fields-- {
 		field, tail, m := strings.Cut(rest, " ")
-		if !idOrNumber(field) || output && fields == 1 && word == "%output" {
+		if !idOrNumber(field) {
 			break
 		}
-		kept += " " + field
-		rest, more = tail, m
+		kept, rest, more = kept+" "+field, tail, m
 	}
-	if !more {
+	switch {
+	case !more:
 		return kept
-	}
-	if output {
+	case word == "%output", word == "%extended-output":
 		return kept + " " + maskEscaped(rest)
 	}
 	return kept + " " + maskText(rest)
@@ -123,7 +133,7 @@ func maskReceived(s string) string {
 
 func idOrNumber(s string) bool {
 	s = strings.TrimLeft(s, "$@%")
-	return s != "" && strings.Trim(s, "0123456789") == "" || s == ":"
+	return s != "" && len(s) <= 20 && strings.Trim(s, "0123456789") == ""
 }
 
 // maskSent keeps command names, option words and ids of an encoded line.

@@ -1,6 +1,7 @@
 package controlmode_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -21,10 +23,11 @@ type server struct {
 	controlmode.Binary
 }
 
-func startServer(t *testing.T, args ...string) server {
+func startServer(t testing.TB, args ...string) server {
 	t.Helper()
-	if _, err := exec.LookPath("tmux"); err != nil {
-		t.Skip("no tmux binary in PATH")
+	bin, err := exec.LookPath(cmp.Or(os.Getenv("TMUX_MCPD_TMUX_BIN"), "tmux"))
+	if err != nil {
+		t.Skip("no tmux binary in PATH, and none named in TMUX_MCPD_TMUX_BIN")
 	}
 	// Not t.TempDir: a socket's path is limited to about 100 bytes.
 	dir, err := os.MkdirTemp("", "cm")
@@ -32,12 +35,12 @@ func startServer(t *testing.T, args ...string) server {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	s := server{controlmode.Binary{Socket: controlmode.Socket{Path: filepath.Join(dir, "s")}}}
+	s := server{controlmode.Binary{Path: bin, Socket: controlmode.Socket{Path: filepath.Join(dir, "s")}}}
 	base := []string{"-u", "-S", s.Socket.Path, "-f", "/dev/null"}
 	if len(args) == 0 {
 		args = []string{"new-session", "-d", "-s", "main", "-x", "100", "-y", "30", "cat"}
 	}
-	cmd := exec.Command("tmux", append(base, args...)...)
+	cmd := exec.Command(bin, append(base, args...)...)
 	cmd.Env = append(os.Environ(), "TMUX=", "LC_ALL=C.UTF-8")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("starting tmux: %v: %s", err, out)
@@ -47,7 +50,7 @@ func startServer(t *testing.T, args ...string) server {
 }
 
 // ask runs one command through the tmux binary.
-func (s server) ask(t *testing.T, words ...string) string {
+func (s server) ask(t testing.TB, words ...string) string {
 	t.Helper()
 	out, err := s.Output(t.Context(), controlmode.Cmd(words[0], words[1:]...))
 	if err != nil {
@@ -63,9 +66,9 @@ type control struct {
 	ended  chan error
 }
 
-func (s server) start(t *testing.T, cfg controlmode.AttachConfig) *control {
+func (s server) start(t testing.TB, cfg controlmode.AttachConfig) *control {
 	t.Helper()
-	cfg.Socket = s.Socket
+	cfg.Bin, cfg.Socket = s.Path, s.Socket
 	c := &control{events: &eventLog{}, ended: make(chan error, 1)}
 	if cfg.Options.Event == nil {
 		cfg.Options.Event = c.events.add
@@ -83,7 +86,7 @@ func (s server) start(t *testing.T, cfg controlmode.AttachConfig) *control {
 	return c
 }
 
-func (s server) attach(t *testing.T, cfg controlmode.AttachConfig) *control {
+func (s server) attach(t testing.TB, cfg controlmode.AttachConfig) *control {
 	t.Helper()
 	c := s.start(t, cfg)
 	select {
@@ -185,6 +188,10 @@ func TestTmuxAttachErrors(t *testing.T) {
 			t.Errorf("Run on an empty server = %v", err)
 		}
 		s.ask(t, "kill-server")
+		// The server may take a moment to go.
+		for _, err := s.Output(t.Context(), controlmode.Cmd("list-sessions")); !errors.Is(err, controlmode.ErrNoServer); {
+			_, err = s.Output(t.Context(), controlmode.Cmd("list-sessions"))
+		}
 		c = s.start(t, controlmode.AttachConfig{Transport: tr})
 		if err := <-c.ended; !errors.Is(err, controlmode.ErrNoServer) {
 			t.Errorf("Run without a server = %v", err)
@@ -268,6 +275,152 @@ func TestTmuxFencedCapture(t *testing.T) {
 			if strings.TrimSpace(string(reply.Blocks[0].Body)) == "3" && got != want {
 				t.Fatalf("capture %q", got)
 			}
+		}
+	})
+}
+
+// The strictness of fenced requests is right: under a flood of output, with
+// structure changing all the time and a hook on the commands, tmux puts nothing
+// into the gaps that are watched, and every answer is the right one.
+func TestTmuxFencesUnderStorm(t *testing.T) {
+	forTransports(t, func(t *testing.T, tr controlmode.Transport) {
+		s := startServer(t, "new-session", "-d", "-s", "main", "-x", "80", "-y", "24",
+			`i=0; while :; do i=$((i+1)); echo "$i \\ %end 1 2 1"; done`)
+		s.ask(t, "set-hook", "-g", "after-list-clients", "rename-window -t @0 hooked")
+		var bytes atomic.Int64
+		c := s.attach(t, controlmode.AttachConfig{Transport: tr, Options: controlmode.Options{Event: func(ev controlmode.Event) {
+			if o, ok := ev.(*controlmode.Output); ok {
+				bytes.Add(int64(len(o.Data)))
+			}
+		}}})
+		other := s.attach(t, controlmode.AttachConfig{Transport: controlmode.Pipe, Flags: []string{"no-output"}})
+		ctx, stop := context.WithCancel(t.Context())
+		var changer, readers sync.WaitGroup
+		changer.Go(func() {
+			for ctx.Err() == nil {
+				for _, words := range [][]string{{"new-window", "-d", "-n", "x", "cat"}, {"rename-window", "-t", "@0", "r"}, {"split-window", "-d", "-t", ":x", "cat"}, {"kill-window", "-t", ":x"}} {
+					if _, err := other.Do(context.Background(), one(words...)); err != nil {
+						t.Errorf("changing tmux: %v", err)
+						return
+					}
+				}
+			}
+		})
+		for range 2 {
+			readers.Go(func() { readInStorm(t, c) })
+		}
+		readers.Wait()
+		stop()
+		changer.Wait()
+		if bytes.Load() == 0 {
+			t.Error("no output came")
+		}
+	})
+}
+
+func readInStorm(t *testing.T, c *control) {
+	for i := range 40 {
+		mark := strconv.Itoa(i)
+		req := controlmode.Request{Fence: true, Commands: []controlmode.Command{
+			controlmode.Cmd("display-message", "-p", "-t", "%0", mark+" #{cursor_y}"),
+			controlmode.Cmd("capture-pane", "-p", "-t", "%0"),
+			controlmode.Cmd("list-panes", "-a", "-F", "#{pane_id}"),
+			controlmode.Cmd("list-clients", "-F", "#{client_pid}")}}
+		reply, err := c.Do(t.Context(), req)
+		if err != nil || len(reply.Blocks) != 4 || !strings.HasPrefix(string(reply.Blocks[0].Body), mark+" ") ||
+			!strings.HasPrefix(string(reply.Blocks[2].Body), "%0\n") || strings.Count(string(reply.Blocks[3].Body), "\n") != 2 {
+			t.Errorf("Do = %+v, %v", reply, err)
+			return
+		}
+	}
+}
+
+// A command alias of the user makes another number of blocks; only the request
+// that ran into it fails. (tmux 3.3a to 3.8: an alias of two commands gives two
+// blocks.)
+func TestTmuxAliasShift(t *testing.T) {
+	s := startServer(t)
+	s.ask(t, "set-option", "-s", "command-alias[100]", "list-windows=list-sessions ; list-clients")
+	c := s.attach(t, controlmode.AttachConfig{})
+	req := controlmode.Request{Fence: true, Commands: []controlmode.Command{
+		controlmode.Cmd("display-message", "-p", "a"), controlmode.Cmd("list-windows"), controlmode.Cmd("display-message", "-p", "b")}}
+	if _, err := c.Do(t.Context(), req); !errors.Is(err, controlmode.ErrBlocks) {
+		t.Errorf("Do = %v", err)
+	}
+	if got := c.run(t, "display-message", "-p", "ok"); got != "ok" {
+		t.Errorf("answer %q", got)
+	}
+}
+
+// Up to 3.7c these lines come inside the block, in 3.8 after it; the events and
+// the empty answer are the same.
+func TestTmuxPauseAndContinue(t *testing.T) {
+	forTransports(t, func(t *testing.T, tr controlmode.Transport) {
+		s := startServer(t)
+		c := s.attach(t, controlmode.AttachConfig{Transport: tr, Flags: []string{"pause-after=5"}})
+		for _, do := range []string{"pause", "continue"} {
+			if got := c.run(t, "refresh-client", "-A", "%0:"+do); got != "" {
+				t.Errorf("answer %q", got)
+			}
+		}
+		c.run(t, "display-message", "-p", "")
+		got := c.events.String()
+		if p, q := strings.Index(got, "Pause{Pane:%0}"), strings.Index(got, "Continue{Pane:%0}"); p < 0 || q < p {
+			t.Errorf("events: %s", got)
+		}
+	})
+}
+
+// D11 from the other side: the client process is stopped, so it cannot leave.
+func TestTmuxStuckClientIsKilled(t *testing.T) {
+	forTransports(t, func(t *testing.T, tr controlmode.Transport) {
+		s := startServer(t)
+		c := s.attach(t, controlmode.AttachConfig{Transport: tr, Grace: 50 * time.Millisecond})
+		syscall.Kill(c.PID(), syscall.SIGSTOP)
+		c.Close()
+		if err := <-c.ended; err != nil {
+			t.Errorf("Run = %v", err)
+		}
+		if !gone(c.PID()) {
+			t.Error("the client process is still there")
+		}
+	})
+}
+
+// A killed client process ends the connection, also while the server is stopped
+// and keeps the terminal open.
+func TestTmuxClientProcessDies(t *testing.T) {
+	forTransports(t, func(t *testing.T, tr controlmode.Transport) {
+		for _, stopped := range []bool{false, true} {
+			s := startServer(t)
+			c := s.attach(t, controlmode.AttachConfig{Transport: tr, Grace: 50 * time.Millisecond})
+			pid, _ := strconv.Atoi(c.run(t, "display-message", "-p", "#{pid}"))
+			if stopped {
+				syscall.Kill(pid, syscall.SIGSTOP)
+				t.Cleanup(func() { syscall.Kill(pid, syscall.SIGCONT) })
+			}
+			syscall.Kill(c.PID(), syscall.SIGKILL)
+			if err := <-c.ended; err != nil {
+				t.Errorf("stopped=%v: Run = %v", stopped, err)
+			}
+		}
+	})
+}
+
+// The client process ends with ours, however ours ends.
+func TestTmuxClientEndsWithItsParent(t *testing.T) {
+	forTransports(t, func(t *testing.T, tr controlmode.Transport) {
+		s := startServer(t)
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), helperSocket+"="+s.Socket.Path, "CONTROLMODE_TEST_HELPER_TRANSPORT="+string(tr))
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for s.ask(t, "list-clients") == "" {
+		}
+		cmd.Process.Kill()
+		cmd.Wait()
+		for s.ask(t, "list-clients") != "" {
 		}
 	})
 }
