@@ -355,7 +355,7 @@ func TestFromListener(t *testing.T) {
 // D05: one rule, the same answer in every context.
 func TestD05DefaultSocketPath(t *testing.T) {
 	owner := map[string]int{
-		"/run/user/1000": 1000, "/run/user/0": 0, "/run/user/1001": 0, "/home/me/run": 1000,
+		"/run/user/1000": 1000, "/run/user/0": 0, "/run/user/1001": 0, "/srv/me/run": 1000,
 		"/" + strings.Repeat("r", 119): 1000,
 	}
 	owned := func(dir string, uid int) bool { o, ok := owner[dir]; return ok && o == uid }
@@ -371,7 +371,7 @@ func TestD05DefaultSocketPath(t *testing.T) {
 		{"ssh or cron", "", 1000, "", "/run/user/1000/tmux-mcpd/default.sock", nil},
 		{"su from root", "/run/user/0", 1000, "", "/run/user/1000/tmux-mcpd/default.sock", nil},
 		{"su to root", "/run/user/1000", 0, "", "/run/user/0/tmux-mcpd/default.sock", nil},
-		{"own directory", "/home/me/run", 1000, "", "/home/me/run/tmux-mcpd/default.sock", nil},
+		{"own directory", "/srv/me/run", 1000, "", "/srv/me/run/tmux-mcpd/default.sock", nil},
 		{"missing directory", "/no/such", 1000, "", "/run/user/1000/tmux-mcpd/default.sock", nil},
 		{"relative", "run", 1000, "", "/run/user/1000/tmux-mcpd/default.sock", nil},
 		{"container", "", 5, "", "/tmp/tmux-mcpd-5/default.sock", nil},
