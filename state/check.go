@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"tmux-mcpd/controlmode"
@@ -28,7 +27,7 @@ type invariant struct {
 
 // invariants are numbered from 1 by their place; a number is never reused.
 var invariants = []invariant{
-	{"the rows of a table are sorted by id, each id once", 0, checkSorted},
+	{"the rows of a table are sorted by id, each id once, each client once", 0, checkSorted},
 	{"without a server every table is empty", 0, checkNoServer},
 	{"a table that was not asked for is empty", 0, checkTables},
 	{"a window is linked at least once, its links are sorted by session and index, each place once", 0, checkLinks},
@@ -37,7 +36,7 @@ var invariants = []invariant{
 	{"a pane's window exists, and both tell the same links, name and zoom", Windows | Panes, checkPaneWindow},
 	{"a window has as many panes as it says, and exactly its active pane is active", Windows | Panes, checkWindowPanes},
 	{"the panes of a window have different indexes, and their sizes are positive", Panes, checkPanePlaces},
-	{"the sessions of a group hold the same windows at the same indexes", Sessions | Windows, checkGroups},
+	{"the sessions of a group hold the same windows", Sessions | Windows, checkGroups},
 	{"a client is on the current window of its session, and on a pane of that window", Full, checkClients},
 	{"only a dead pane has a dead status or signal, only a live one must have a process", Panes, checkDead},
 	{"a pane in a mode has a mode's name, and no other has", Panes, checkModes},
@@ -74,8 +73,14 @@ func checkSorted(m *Model, bad func(string, ...any)) {
 	sorted(bad, "session", m.Sessions, func(s *Session) controlmode.SessionID { return s.ID })
 	sorted(bad, "window", m.Windows, func(w *Window) controlmode.WindowID { return w.ID })
 	sorted(bad, "pane", m.Panes, func(p *Pane) controlmode.PaneID { return p.ID })
-	// Clients have no id of tmux's; their names are unique and tell them apart.
-	sorted(bad, "client", m.Clients, func(c *Client) string { return c.Name })
+	// Clients have no id and stand in tmux's order; their names tell them apart.
+	names := map[string]bool{}
+	for _, c := range m.Clients {
+		if names[c.Name] {
+			bad("two clients are called %q", c.Name)
+		}
+		names[c.Name] = true
+	}
 }
 
 func sorted[T any, K cmp.Ordered](bad func(string, ...any), kind string, rows []*T, key func(*T) K) {
@@ -235,14 +240,13 @@ func checkPanePlaces(m *Model, bad func(string, ...any)) {
 	}
 }
 
+// checkGroups does not compare indexes: move-window -r renumbers one session
+// of a group only (tmux 3.3a, session.c session_renumber_windows).
 func checkGroups(m *Model, bad func(string, ...any)) {
-	windows := map[controlmode.SessionID]map[int]controlmode.WindowID{}
+	windows := map[controlmode.SessionID][]controlmode.WindowID{}
 	for _, w := range m.Windows {
 		for _, l := range w.Links {
-			if windows[l.Session] == nil {
-				windows[l.Session] = map[int]controlmode.WindowID{}
-			}
-			windows[l.Session][l.Index] = w.ID
+			windows[l.Session] = append(windows[l.Session], w.ID)
 		}
 	}
 	first := map[string]*Session{}
@@ -252,8 +256,8 @@ func checkGroups(m *Model, bad func(string, ...any)) {
 		}
 		if f, ok := first[s.Group]; !ok {
 			first[s.Group] = s
-		} else if !maps.Equal(windows[f.ID], windows[s.ID]) {
-			bad("sessions %v and %v of group %q hold different windows", f.ID, s.ID, s.Group)
+		} else if !slices.Equal(windows[f.ID], windows[s.ID]) {
+			bad("sessions %v and %v of group %q hold %v and %v", f.ID, s.ID, s.Group, windows[f.ID], windows[s.ID])
 		}
 	}
 }
