@@ -21,6 +21,7 @@ type person struct {
 	x    *tmux
 	cmd  *exec.Cmd
 	pty  *os.File
+	name string        // of the client, in tmux's words
 	done chan struct{} // closed when the terminal has been read to its end
 	once sync.Once
 }
@@ -47,7 +48,12 @@ func (x *tmux) person(session string, cols, rows uint16) *person {
 	}()
 	x.t.Cleanup(p.leave)
 	until(x.t, "the person's client", func() bool {
-		return slices.Contains(strings.Fields(x.run("list-clients", "-F", "#{client_pid}")), strconv.Itoa(cmd.Process.Pid))
+		for line := range strings.Lines(x.run("list-clients", "-F", "#{client_pid} #{client_name}")) {
+			if pid, name, _ := strings.Cut(strings.TrimSpace(line), " "); pid == strconv.Itoa(cmd.Process.Pid) {
+				p.name = name
+			}
+		}
+		return p.name != ""
 	})
 	return p
 }
@@ -74,18 +80,6 @@ func (p *person) types(keys string) {
 	if _, err := io.WriteString(p.pty, keys); err != nil {
 		p.t.Fatal(err)
 	}
-}
-
-// tty is the name tmux has for the client.
-func (p *person) tty() string {
-	p.t.Helper()
-	for line := range strings.Lines(p.x.run("list-clients", "-F", "#{client_pid} #{client_name}")) {
-		if pid, name, _ := strings.Cut(strings.TrimSpace(line), " "); pid == strconv.Itoa(p.cmd.Process.Pid) {
-			return name
-		}
-	}
-	p.t.Fatal("the person has left")
-	return ""
 }
 
 // leave closes the terminal, as a closed window does, and waits until the

@@ -104,7 +104,7 @@ func TestControl(t *testing.T) {
 func TestPerson(t *testing.T) {
 	x := startTmux(t)
 	p := x.person("main", 100, 30)
-	if got := x.run("list-clients", "-F", "#{client_control_mode} #{client_width}x#{client_height} #{client_name}"); got != "0 100x30 "+p.tty() {
+	if got := x.run("list-clients", "-F", "#{client_control_mode} #{client_width}x#{client_height} #{client_name}"); got != "0 100x30 "+p.name {
 		t.Errorf("client: %q", got)
 	}
 	p.types("hello\r")
