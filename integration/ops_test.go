@@ -27,7 +27,7 @@ type op struct {
 }
 
 var ops = []op{
-	{4, func(u *user) []string {
+	{7, func(u *user) []string {
 		if len(u.world.Sessions) > 5 {
 			return nil
 		}
@@ -39,7 +39,7 @@ var ops = []op{
 		}
 		return []string{"new-session", "-d", "-s", u.name(), "-t", u.session()}
 	}},
-	{3, func(u *user) []string { return []string{"kill-session", "-t", u.session()} }},
+	{4, func(u *user) []string { return u.unlessLast("kill-session", "-t", u.session()) }},
 	{1, func(u *user) []string { return []string{"kill-session", "-a", "-t", u.session()} }},
 	{8, func(u *user) []string {
 		if len(u.world.Windows) > 11 {
@@ -53,14 +53,14 @@ var ops = []op{
 	{2, func(u *user) []string {
 		return u.maybe("-d", "new-window", "-a", "-t", u.link(), "-n", u.name(), "exec cat")
 	}},
-	{4, func(u *user) []string { return []string{"kill-window", "-t", u.link()} }},
+	{4, func(u *user) []string { return u.unlessLast("kill-window", "-t", u.link()) }},
 	{10, func(u *user) []string {
 		if len(u.world.Panes) > 20 {
 			return nil
 		}
 		return u.maybe("-d", "split-window", u.one("-h", "-v", "-hb", "-vf"), "-t", u.pane(), "-c", u.place(), "exec cat")
 	}},
-	{6, func(u *user) []string { return []string{"kill-pane", "-t", u.pane()} }},
+	{6, func(u *user) []string { return u.unlessLast("kill-pane", "-t", u.pane()) }},
 	{6, func(u *user) []string {
 		return u.maybe("-d", u.one("join-pane", "move-pane"), u.one("-h", "-v"), "-s", u.pane(), "-t", u.pane())
 	}},
@@ -165,6 +165,15 @@ func (u *user) maybe(option string, words ...string) []string {
 		return words
 	}
 	return slices.Insert(words, 1, option)
+}
+
+// unlessLast is for what can end the last session and thus the server, which
+// has to stay rare.
+func (u *user) unlessLast(words ...string) []string {
+	if len(u.world.Sessions) == 1 && u.IntN(6) > 0 {
+		return nil
+	}
+	return words
 }
 
 func (u *user) size(least, most int) string { return fmt.Sprint(least + u.IntN(most-least)) }
