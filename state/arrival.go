@@ -104,17 +104,16 @@ func paneCmd(id controlmode.PaneID, all bool) controlmode.Command {
 
 // onePane fills the model with one pane and the clients.
 func (mod *Model) onePane(id controlmode.PaneID, pane, clients []byte, single bool, own func(int) bool) (elsewhere bool, err error) {
-	vis := escapesPrints(mod.Server.Version)
 	if len(pane) == 0 || bytes.HasPrefix(pane, []byte(",")) {
 		return false, fmt.Errorf("pane %s: %w", id, ErrNotFound)
 	}
-	if mod.Panes, elsewhere, err = readPanes(pane, single, vis); err != nil {
+	if mod.Panes, elsewhere, err = readPanes(pane, single); err != nil {
 		return false, fmt.Errorf("pane %s: %w", id, err)
 	}
 	if len(mod.Panes) != 1 || mod.Panes[0].ID != id {
 		return false, fmt.Errorf("pane %s: %w", id, ErrNotFound)
 	}
-	if mod.Clients, err = readClients(clients, vis, own); err != nil {
+	if mod.Clients, err = readClients(clients, own); err != nil {
 		return false, fmt.Errorf("clients: %w", err)
 	}
 	return elsewhere, nil

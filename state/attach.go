@@ -335,13 +335,23 @@ func (m *Mirror) query(ctx context.Context, req controlmode.Request) (Server, []
 			return att.server, reply.Blocks, nil
 		}
 		lost := errors.Is(err, controlmode.ErrClosed) && !errors.Is(err, controlmode.ErrTimeout)
-		if !lost || try == tries {
+		if !lost && !orphaned(err) || try == tries {
 			return Server{}, nil, err
 		}
 		select {
 		case <-att.proc.Done():
+		case <-time.After(attachLimit):
+			return Server{}, nil, err
 		case <-ctx.Done():
 			return Server{}, nil, context.Cause(ctx)
 		}
 	}
+}
+
+// orphaned tells the answer of a tmux that has destroyed the session our client
+// was on and has not told it to go yet: even list-panes -a wants a session to
+// start from.
+func orphaned(err error) bool {
+	var refused *controlmode.CommandError
+	return errors.As(err, &refused) && refused.Text == "no current target"
 }

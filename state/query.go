@@ -11,13 +11,18 @@ import (
 
 // A listing is a format and the way to read its rows. A row is
 //
-//	word,word,...,length,length|text|text
+//	word,word,...,text|text|...
 //
-// Words are numbers, flags and ids, which cannot hold a comma; texts are what
-// users and programs choose (names, titles, paths), so they come last and are
-// cut out by the byte lengths before the bar (#{n:...}, tmux 3.2 on), not by
-// any separator: a newline in a path cannot start a row and a bar in a title
-// cannot end a field.
+// with every field followed by its mark. Words are numbers, flags and ids,
+// which cannot hold a comma. Texts are what users and programs choose (names,
+// titles, paths); they come quoted (#{q:...}), which puts a backslash before
+// every bar and backslash in them (tmux 3.2 to 3.8, format.c
+// format_quote_shell), so the first bare bar ends the text: a newline in a path
+// cannot start a row and a bar in a title cannot end a field.
+//
+// Lengths (#{n:...}) would not do: tmux asks the kernel for a pane's command and
+// path each time they are named, so that length and text of a process that
+// starts just then can be those of two different names.
 type listing struct {
 	words, texts int
 	format       string
@@ -25,17 +30,11 @@ type listing struct {
 
 func newListing(words, texts []string) listing {
 	var b strings.Builder
-	for i, w := range words {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString("#{" + w + "}")
+	for _, w := range words {
+		b.WriteString("#{" + w + "},")
 	}
 	for _, t := range texts {
-		b.WriteString(",#{n:" + t + "}")
-	}
-	for _, t := range texts {
-		b.WriteString("|#{" + t + "}")
+		b.WriteString("#{q:" + t + "}|")
 	}
 	return listing{len(words), len(texts), b.String()}
 }
@@ -57,7 +56,7 @@ var (
 		"pane_id", "window_id", "session_id", "window_index", "pane_index", "pane_width", "pane_height",
 		"pane_active", "window_zoomed_flag", "pane_at_top", "pane_at_bottom", "pane_at_left", "pane_at_right",
 		"pane_pid", "pane_dead", "pane_dead_status", "pane_dead_signal", "pane_in_mode", "pane_input_off",
-		"pane_synchronized", "alternate_on",
+		"pane_synchronized", "alternate_on", "window_active",
 	}
 	paneTexts = []string{
 		"session_name", "window_name", "pane_tty", "pane_mode", "pane_current_command", "pane_current_path", "pane_title",
@@ -77,7 +76,7 @@ var (
 		}, nil)
 )
 
-// row is one parsed row; its fields point into the reply.
+// row is one parsed row; its words point into the reply.
 type row struct {
 	words [][]byte
 	texts [][]byte
@@ -87,15 +86,11 @@ type row struct {
 // each parses every row of a reply body and calls f. A body that does not parse
 // to its very end is an error: an empty list and an unreadable one are
 // different answers.
-//
-// vis tells that this tmux prints control characters and bytes that are not
-// UTF-8 escaped: see escapesPrints.
-func (l listing) each(body []byte, vis bool, f func(r *row)) error {
+func (l listing) each(body []byte, f func(r *row)) error {
 	r := row{words: make([][]byte, l.words), texts: make([][]byte, l.texts)}
-	lens := make([]int, l.texts)
 	for len(body) > 0 {
 		var err error
-		if body, err = l.cut(body, vis, &r, lens); err != nil {
+		if body, err = l.cut(body, &r); err != nil {
 			return err
 		}
 		if f(&r); r.err != nil {
@@ -105,105 +100,53 @@ func (l listing) each(body []byte, vis bool, f func(r *row)) error {
 	return nil
 }
 
-func (l listing) cut(body []byte, vis bool, r *row, lens []int) (rest []byte, err error) {
-	for i := range l.words + l.texts {
+func (l listing) cut(body []byte, r *row) (rest []byte, err error) {
+	for i := range r.words {
 		end := bytes.IndexAny(body, ",|\n")
-		last := i == l.words+l.texts-1
-		if end < 0 {
-			end = len(body)
+		if end < 0 || body[end] != ',' {
+			return nil, fmt.Errorf("listing row: word %d does not end in a comma", i)
 		}
-		sep := byte('\n')
-		if end < len(body) {
-			sep = body[end]
-		}
-		want := byte(',')
-		if last && l.texts > 0 {
-			want = '|'
-		} else if last {
-			want = '\n'
-		}
-		if sep != want {
-			return nil, fmt.Errorf("listing row: field %d ends in %q, want %q", i, sep, want)
-		}
-		if i < l.words {
-			r.words[i] = body[:end]
-		} else {
-			n, ok := decimal(body[:end])
-			if !ok {
-				return nil, fmt.Errorf("listing row: text length %d is not a number", i-l.words)
-			}
-			lens[i-l.words] = int(n)
-		}
-		body = body[min(end+1, len(body)):]
+		r.words[i], body = body[:end], body[end+1:]
 	}
-	for i, n := range lens {
-		end := byte('|')
-		if i == l.texts-1 {
-			end = '\n'
-		}
-		text, rest, ok := cutText(body, n, end, vis)
+	for i := range r.texts {
+		text, rest, ok := cutText(body)
 		if !ok {
-			return nil, fmt.Errorf("listing row: text %d does not end where its length says", i)
+			return nil, fmt.Errorf("listing row: text %d does not end", i)
 		}
 		r.texts[i], body = text, rest
 	}
-	return body, nil
+	if len(body) > 0 && body[0] != '\n' {
+		return nil, fmt.Errorf("listing row: goes on after its last field")
+	}
+	return body[min(1, len(body)):], nil
 }
 
-// escapesPrints tells whether a tmux of that version prints control characters
-// and bytes that are not UTF-8 escaped (\001, \r), though #{n:} counts each as
-// one: 3.5a does; 3.3a, 3.7c and 3.8 print them as they are.
-func escapesPrints(version string) bool {
-	v, err := controlmode.ParseVersion(version)
-	return err == nil && v.AtLeast("3.4") && !v.AtLeast("3.7")
-}
-
-// cutText cuts a text of n bytes that is followed by end, or ends the body if
-// end is a newline. A text that does not fit in the one form is tried in the
-// other: a backslash that the user wrote is not doubled.
-func cutText(body []byte, n int, end byte, vis bool) (text, rest []byte, ok bool) {
-	for _, escaped := range []bool{vis, !vis} {
-		if escaped {
-			text, rest, ok = cutVis(body, n, end)
-		} else if n <= len(body) && endsWith(body[n:], end) {
-			text, rest, ok = body[:n], body[min(n+1, len(body)):], true
-		}
-		if ok {
-			return text, rest, true
+// cutText reads a quoted text up to its bar.
+//
+// Between quoting and printing, tmux 3.5a escapes control characters and bytes
+// that are not UTF-8 as vis(3) does (\001, \r); 3.3a, 3.7c and 3.8 print them as
+// they are. Both are read alike: quoting puts no backslash before a digit or a
+// letter, so one that stands there is vis's.
+func cutText(body []byte) (text, rest []byte, ok bool) {
+	for i := 0; i < len(body); i++ {
+		switch c := body[i]; {
+		case c == '|':
+			return text, body[i+1:], true
+		case c != '\\':
+			text = append(text, c)
+		case i+3 < len(body) && octal(body[i+1:i+4]):
+			text = append(text, (body[i+1]-'0')<<6|(body[i+2]-'0')<<3|(body[i+3]-'0'))
+			i += 3
+		case i+1 < len(body):
+			i++
+			if k := strings.IndexByte("abfnrtv", body[i]); k >= 0 {
+				text = append(text, "\a\b\f\n\r\t\v"[k])
+			} else {
+				text = append(text, body[i])
+			}
 		}
 	}
 	return nil, nil, false
-}
-
-func cutVis(body []byte, n int, end byte) (text, rest []byte, ok bool) {
-	rest = body
-	for len(text) < n && len(rest) > 0 {
-		c, size := unvis(rest)
-		text, rest = append(text, c), rest[size:]
-	}
-	if len(text) != n || !endsWith(rest, end) {
-		return nil, nil, false
-	}
-	return text, rest[min(1, len(rest)):], true
-}
-
-func endsWith(b []byte, end byte) bool {
-	return len(b) > 0 && b[0] == end || len(b) == 0 && end == '\n'
-}
-
-// unvis reads one character as vis(3) writes it with VIS_OCTAL|VIS_CSTYLE|
-// VIS_NOSLASH.
-func unvis(b []byte) (c byte, size int) {
-	if b[0] != '\\' || len(b) < 2 {
-		return b[0], 1
-	}
-	if i := strings.IndexByte("abfnrstv0", b[1]); i >= 0 && (b[1] != '0' || len(b) < 4 || !octal(b[1:4])) {
-		return "\a\b\f\n\r \t\v\x00"[i], 2
-	}
-	if len(b) >= 4 && octal(b[1:4]) {
-		return (b[1]-'0')<<6 | (b[2]-'0')<<3 | (b[3] - '0'), 4
-	}
-	return b[0], 1
 }
 
 func octal(b []byte) bool {
@@ -270,9 +213,8 @@ func decimal(b []byte) (int64, bool) {
 }
 
 func readServer(body []byte) (s Server, err error) {
-	const vis = false // neither text can need it
 	n := 0
-	err = serverListing.each(body, vis, func(r *row) {
+	err = serverListing.each(body, func(r *row) {
 		s = Server{
 			ID:      ServerID{PID: r.num(0), StartTime: r.num64(1)},
 			Version: r.text(0), SocketPath: r.text(1),
@@ -285,9 +227,9 @@ func readServer(body []byte) (s Server, err error) {
 	return s, err
 }
 
-func readSessions(body []byte, vis bool) ([]*Session, error) {
+func readSessions(body []byte) ([]*Session, error) {
 	var all []*Session
-	err := sessionListing.each(body, vis, func(r *row) {
+	err := sessionListing.each(body, func(r *row) {
 		all = append(all, &Session{
 			ID: controlmode.SessionID(r.id(0, '$')), Windows: r.num(1), Attached: r.num(2),
 			Created: r.num64(3), Activity: r.num64(4), Name: r.text(0), Group: r.text(1),
@@ -297,9 +239,9 @@ func readSessions(body []byte, vis bool) ([]*Session, error) {
 	return all, err
 }
 
-func readWindows(body []byte, vis bool) ([]*Window, error) {
+func readWindows(body []byte) ([]*Window, error) {
 	byID := map[controlmode.WindowID]*Window{}
-	err := windowListing.each(body, vis, func(r *row) {
+	err := windowListing.each(body, func(r *row) {
 		id := controlmode.WindowID(r.id(0, '@'))
 		w := byID[id]
 		if w == nil {
@@ -325,13 +267,13 @@ func readWindows(body []byte, vis bool) ([]*Window, error) {
 // readPanes reads rows of paneListing or, with one set, of onePaneListing.
 // elsewhere tells whether a row's window has placements that this one row
 // cannot show.
-func readPanes(body []byte, one, vis bool) (all []*Pane, elsewhere bool, err error) {
+func readPanes(body []byte, one bool) (all []*Pane, elsewhere bool, err error) {
 	byID := map[controlmode.PaneID]*Pane{}
 	l := paneListing
 	if one {
 		l = onePaneListing
 	}
-	err = l.each(body, vis, func(r *row) {
+	err = l.each(body, func(r *row) {
 		id := controlmode.PaneID(r.id(0, '%'))
 		p := byID[id]
 		if p == nil {
@@ -346,7 +288,7 @@ func readPanes(body []byte, one, vis bool) (all []*Pane, elsewhere bool, err err
 			byID[id] = p
 		}
 		p.Links = append(p.Links, Link{
-			Session: controlmode.SessionID(r.id(2, '$')), SessionName: r.text(0), Index: r.num(3),
+			Session: controlmode.SessionID(r.id(2, '$')), SessionName: r.text(0), Index: r.num(3), Active: r.flag(21),
 		})
 		elsewhere = elsewhere || one && !bytes.Equal(r.texts[7], r.texts[0])
 	})
@@ -368,9 +310,9 @@ func sortLinks(l []Link) {
 	})
 }
 
-func readClients(body []byte, vis bool, own func(pid int) bool) ([]*Client, error) {
+func readClients(body []byte, own func(pid int) bool) ([]*Client, error) {
 	var all []*Client
-	err := clientListing.each(body, vis, func(r *row) {
+	err := clientListing.each(body, func(r *row) {
 		if !r.has(2) || !r.has(3) {
 			return // not attached to a session yet, or any more: looks at nothing
 		}
@@ -396,8 +338,7 @@ type grid struct {
 // that does not exist with empty fields, not with an error (cmd-display-message.c,
 // CMD_FIND_CANFAIL, 3.2a to 3.8).
 func readGrid(body []byte) (g grid, err error) {
-	const vis = false // it has no texts
-	err = gridListing.each(body, vis, func(r *row) {
+	err = gridListing.each(body, func(r *row) {
 		if !r.has(0) {
 			return
 		}

@@ -161,29 +161,28 @@ func (m *Mirror) ask(ctx context.Context, t Tables) (*Model, error) {
 
 // fill reads the answers of ask.
 func (mod *Model) fill(blocks []controlmode.BlockEnd, own func(int) bool) (err error) {
-	vis := escapesPrints(mod.Server.Version)
 	next := func() []byte {
 		b := blocks[0].Body
 		blocks = blocks[1:]
 		return b
 	}
 	if mod.Have&Sessions != 0 {
-		if mod.Sessions, err = readSessions(next(), vis); err != nil {
+		if mod.Sessions, err = readSessions(next()); err != nil {
 			return fmt.Errorf("sessions: %w", err)
 		}
 	}
 	if mod.Have&Windows != 0 {
-		if mod.Windows, err = readWindows(next(), vis); err != nil {
+		if mod.Windows, err = readWindows(next()); err != nil {
 			return fmt.Errorf("windows: %w", err)
 		}
 	}
 	if mod.Have&Panes != 0 {
-		if mod.Panes, _, err = readPanes(next(), false, vis); err != nil {
+		if mod.Panes, _, err = readPanes(next(), false); err != nil {
 			return fmt.Errorf("panes: %w", err)
 		}
 	}
 	if mod.Have&Clients != 0 {
-		if mod.Clients, err = readClients(next(), vis, own); err != nil {
+		if mod.Clients, err = readClients(next(), own); err != nil {
 			return fmt.Errorf("clients: %w", err)
 		}
 	}

@@ -1,0 +1,174 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"tmux-mcpd/controlmode"
+	"tmux-mcpd/state"
+)
+
+// mirror runs a Mirror on the private socket until the test ends. The last
+// thing it must do is to return from Run.
+func (x *tmux) mirror(change ...func(*state.Config)) *state.Mirror {
+	x.t.Helper()
+	cfg := state.Config{Bin: x.bin, Socket: controlmode.Socket{Path: x.sock}}
+	for _, f := range change {
+		f(&cfg)
+	}
+	m := state.New(cfg)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- m.Run(ctx) }()
+	x.t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+			x.t.Errorf("mirror: %v", err)
+		}
+	})
+	return m
+}
+
+// within bounds what must not take long.
+func within(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// read is one full read, and sound.
+func read(t testing.TB, m *state.Mirror) *state.Model {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	model, err := m.Arrive(state.Full).Model(ctx, state.Full)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := state.Check(model); err != nil {
+		t.Fatal(err)
+	}
+	return model
+}
+
+// agree demands that the mirror's model equals the oracle's listing, and returns
+// what they agree on. tmux may be at work yet (a process starts, a name follows
+// it, a client leaves), so a difference counts only if a second listing, made
+// after the model was read, equals the first.
+func (x *tmux) agree(m *state.Mirror, foreign func(pid int) bool) (agreed *state.Model) {
+	x.t.Helper()
+	until(x.t, "tmux standing still", func() bool {
+		before, err := x.listing(foreign)
+		if err != nil {
+			x.t.Fatal(err)
+		}
+		diff := state.Diff(before, read(x.t, m), unlike(before)...)
+		if diff == "" {
+			agreed = before
+			return true
+		}
+		after, err := x.listing(foreign)
+		if err != nil {
+			x.t.Fatal(err)
+		}
+		if state.Diff(before, after) == "" {
+			x.t.Fatalf("the model differs from tmux:\n%s", diff)
+		}
+		return false
+	})
+	return agreed
+}
+
+// unlike names the fields that tmux tells plain and control clients
+// differently: from 3.8 on, layouts are JSON for the former.
+func unlike(listing *state.Model) []string {
+	if len(listing.Windows) > 0 && strings.HasPrefix(listing.Windows[0].Layout, "{") {
+		return []string{"Window.Layout"}
+	}
+	return nil
+}
+
+// number reads a number from the environment: how long or from which seed a
+// random test runs.
+func number(t testing.TB, name string, otherwise uint64) uint64 {
+	t.Helper()
+	v := os.Getenv(name)
+	if v == "" {
+		return otherwise
+	}
+	n, err := strconv.ParseUint(v, 0, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return n
+}
+
+// readers read all the time, each another part, and demand sound answers.
+type readers struct {
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	reads  atomic.Int64
+}
+
+// read3 starts three readers.
+func read3(t testing.TB, m *state.Mirror, seed uint64) *readers {
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &readers{cancel: cancel}
+	for i := range uint64(3) {
+		rnd := rand.New(rand.NewPCG(seed, 1+i))
+		r.wg.Go(func() {
+			for ctx.Err() == nil {
+				if err := readOnce(ctx, m, rnd); err != nil && ctx.Err() == nil {
+					t.Errorf("reader: %v", err)
+					return
+				}
+				r.reads.Add(1)
+			}
+		})
+	}
+	return r
+}
+
+func readOnce(ctx context.Context, m *state.Mirror, rnd *rand.Rand) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	tables := 1 + state.Tables(rnd.IntN(int(state.Full)))
+	model, err := m.Arrive(tables).Model(ctx, tables)
+	if err != nil {
+		return fmt.Errorf("read %b: %w", tables, err)
+	}
+	if model.Have&tables != tables {
+		return fmt.Errorf("asked for %b, got %b", tables, model.Have)
+	}
+	if err := state.Check(model); err != nil {
+		return err
+	}
+	if len(model.Panes) == 0 {
+		return nil
+	}
+	id := model.Panes[rnd.IntN(len(model.Panes))].ID
+	one, err := m.Arrive(0).Pane(ctx, id)
+	switch {
+	case errors.Is(err, state.ErrNotFound) || errors.Is(err, state.ErrNoServer):
+		return nil // it has ended meanwhile
+	case err != nil:
+		return fmt.Errorf("pane %v: %w", id, err)
+	case len(one.Panes) != 1 || one.Panes[0].ID != id:
+		return fmt.Errorf("pane %v: got %+v", id, one.Panes)
+	}
+	return nil
+}
+
+func (r *readers) stop() {
+	r.cancel()
+	r.wg.Wait()
+}
