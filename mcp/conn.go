@@ -22,6 +22,7 @@ const (
 	cancelledMethod = "notifications/cancelled"
 	initMethod      = "initialize"
 	initedMethod    = "notifications/initialized"
+	callMethod      = "tools/call"
 	listenMethod    = "subscriptions/listen"
 
 	// readBuffer is the largest part of an idle session.
@@ -64,6 +65,7 @@ type conn struct {
 	inflight map[jsonrpc.ID]*pending
 	byExtra  map[*sdk.RequestExtra]*pending
 	pending  int  // calls whose answer has not left yet, without streams
+	streams  int  // streams whose answer has not left yet
 	leaving  bool // shutting down: nothing new
 	queue    []frame
 	queued   int  // bytes in queue and being written
@@ -78,7 +80,8 @@ type pending struct {
 	extra  sdk.RequestExtra // its address names the call through the SDK
 	id     json.RawMessage  // as spelled
 	method string
-	params json.RawMessage
+	params json.RawMessage // of a tools/call without its arguments
+	args   json.RawMessage // of a tools/call, nil if absent
 	// frame is the complete encoded answer, if a tool call has one. It is set
 	// by the goroutine that then writes the answer.
 	frame []byte
@@ -180,7 +183,7 @@ func (c *conn) receive(line []byte) (jsonrpc.Message, error) {
 	if r != nil {
 		return nil, c.answer(r)
 	}
-	return &jsonrpc.Request{ID: e.key, Method: e.method, Params: e.params, Extra: &call.extra}, nil
+	return &jsonrpc.Request{ID: e.key, Method: e.method, Params: call.params, Extra: &call.extra}, nil
 }
 
 // response passes on the answer to a request of ours. One without an id is a
@@ -259,11 +262,12 @@ func (c *conn) admit(e envelope) (*pending, *refusal) {
 	}
 	c.spoken = true
 	cl := &pending{id: e.id, method: e.method, params: e.params}
+	if e.method == callMethod && e.params != nil {
+		cl.params, cl.args = splitArguments(e.params)
+	}
 	c.inflight[e.key] = cl
 	c.byExtra[&cl.extra] = cl
-	if !cl.stream() {
-		c.pending++
-	}
+	c.countLocked(cl, 1)
 	return cl, nil
 }
 
@@ -348,10 +352,18 @@ func (c *conn) answer(r *refusal) error {
 
 // doneLocked counts a call as ended.
 func (c *conn) doneLocked(cl *pending) {
-	if cl != nil && !cl.stream() {
-		c.pending--
+	if cl != nil {
+		c.countLocked(cl, -1)
 	}
 	c.changedLocked()
+}
+
+func (c *conn) countLocked(cl *pending, n int) {
+	if cl.stream() {
+		c.streams += n
+	} else {
+		c.pending += n
+	}
 }
 
 // awaitRoom holds the reader back while too many answers wait to leave: a
@@ -362,10 +374,15 @@ func (c *conn) awaitRoom() bool {
 }
 
 // idle waits until every accepted call has been answered and the answers have
-// left. It reports whether that came before done, or before the end of the
-// connection, which leaves nothing to wait for.
+// left; streams are not waited for. It reports whether that came before done,
+// or before the end of the connection, which leaves nothing to wait for.
 func (c *conn) idle(done <-chan struct{}) bool {
 	return c.await(done, c.idleLocked) || c.isClosed()
+}
+
+// ended is idle with the streams.
+func (c *conn) ended(done <-chan struct{}) bool {
+	return c.await(done, func() bool { return c.streams == 0 && c.idleLocked() }) || c.isClosed()
 }
 
 func (c *conn) idleLocked() bool { return c.pending == 0 && !c.writing && len(c.queue) == 0 }

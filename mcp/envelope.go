@@ -64,7 +64,11 @@ func parseEnvelope(line []byte) (envelope, *refusal) {
 	// Bad UTF-8 is refused rather than mended: what a caller types into a pane
 	// arrives byte for byte or not at all.
 	if !utf8.Valid(line) {
-		return envelope{}, refuse(nil, jsonrpc.CodeParseError, "message is not valid UTF-8")
+		var id json.RawMessage
+		if json.Valid(line) { // which does not look into strings
+			id = readableID(line)
+		}
+		return envelope{}, refuse(id, jsonrpc.CodeParseError, "message is not valid UTF-8")
 	}
 	if tooDeep(line) {
 		return envelope{}, refuse(readableID(line), jsonrpc.CodeInvalidRequest,
@@ -167,6 +171,26 @@ func plainInteger(b []byte) (int64, bool) {
 		return 0, false
 	}
 	return n, strconv.FormatInt(n, 10) == string(b)
+}
+
+// splitArguments takes the arguments out of the params of a tools/call. The SDK
+// decodes params twice and quotes them in its errors; what a caller has to say
+// to a tool need not go through that.
+func splitArguments(params json.RawMessage) (rest, args json.RawMessage) {
+	rest = append(rest, '{')
+	members(params, func(key string, value []byte) bool {
+		if key == "arguments" {
+			args = value
+			return true
+		}
+		if len(rest) > 1 {
+			rest = append(rest, ',')
+		}
+		rest = appendQuoted(rest, key)
+		rest = append(append(rest, ':'), value...)
+		return true
+	})
+	return append(rest, '}'), args
 }
 
 // readableID looks for an id in a message that is refused for its size or

@@ -86,7 +86,7 @@ func encodeResult(id json.RawMessage, r *toolResult, complete bool, server json.
 	if r.encode != nil {
 		return encodeOwn(id, r, complete)
 	}
-	b := startFrame(id, `,"result":{`, len(r.Text)+len(r.Text)/16+len(r.Structured)+256)
+	b := startFrame(id, `,"result":{`, len(r.Text)+len(r.Text)/8+len(r.Structured)+256)
 	b, err := appendMeta(b, r.Meta, complete, server)
 	if err != nil {
 		return nil, fmt.Errorf("encoding _meta: %w", err)
@@ -165,6 +165,14 @@ func appendOneLine(b []byte, v []byte) []byte {
 	return b
 }
 
+// plain marks the bytes that stand for themselves in a JSON string.
+var plain = func() (t [256]bool) {
+	for c := byte(0x20); c < utf8.RuneSelf; c++ {
+		t[c] = c != '"' && c != '\\'
+	}
+	return t
+}()
+
 const hexDigits = "0123456789abcdef"
 
 // appendQuoted appends s as a JSON string. Invalid UTF-8 becomes U+FFFD.
@@ -175,7 +183,7 @@ func appendQuoted(b []byte, s string) []byte {
 	start := 0
 	for i := 0; i < len(s); {
 		c := s[i]
-		if c >= 0x20 && c != '"' && c != '\\' && c < utf8.RuneSelf {
+		if plain[c] {
 			i++
 			continue
 		}

@@ -88,7 +88,7 @@ func (s *Server) intercept(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		c := connOf(ctx)
 		switch method {
-		case initMethod, "server/discover", "tools/list", "tools/call":
+		case initMethod, "server/discover", "tools/list", callMethod:
 			if err := s.checkSelection(c); err != nil {
 				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: err.Error()}
 			}
@@ -96,7 +96,7 @@ func (s *Server) intercept(next sdk.MethodHandler) sdk.MethodHandler {
 		switch method {
 		case "tools/list":
 			return s.listTools(ctx, c, next, method, req)
-		case "tools/call":
+		case callMethod:
 			return s.callTool(ctx, c, next, method, req)
 		}
 		return next(ctx, method, req)
@@ -142,7 +142,7 @@ func (s *Server) callTool(ctx context.Context, c *conn, next sdk.MethodHandler, 
 	if !ok || cl == nil {
 		return nil, fmt.Errorf("%w: tools/call without its call", errInternal)
 	}
-	if len(p.Arguments) == 0 || string(p.Arguments) == "null" {
+	if p.Arguments = cl.args; p.Arguments == nil || string(p.Arguments) == "null" {
 		p.Arguments = json.RawMessage("{}")
 	}
 	caller := c.caller
@@ -169,7 +169,7 @@ func (s *Server) callTool(ctx context.Context, c *conn, next sdk.MethodHandler, 
 func (s *Server) run(ctx context.Context, c *conn, caller *Caller, p *sdk.CallToolParamsRaw, progress func(string)) (res *toolResult, outcome string, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			s.panicked(c, "tools/call", v)
+			s.panicked(c, callMethod, v)
 			res, outcome, err = nil, "panic", errInternal
 		}
 	}()

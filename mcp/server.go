@@ -366,11 +366,9 @@ func (v *serving) shutdown(cancelCalls func()) error {
 	for _, c := range conns {
 		c.leave()
 	}
-	if !idleWithin(conns, v.cfg.Grace) {
-		cancelCalls()
-		idleWithin(conns, v.cfg.Settle)
-	}
+	within(conns, v.cfg.Grace, (*conn).idle)
 	cancelCalls()
+	within(conns, v.cfg.Settle, (*conn).ended)
 	for _, c := range conns {
 		c.Close()
 	}
@@ -398,16 +396,15 @@ func (v *serving) running() int {
 	return n
 }
 
-// idleWithin waits until no connection has anything to answer, at most d.
-func idleWithin(conns []*conn, d time.Duration) bool {
+// within waits for each connection to become what is asked, at most d for all.
+func within(conns []*conn, d time.Duration, wait func(*conn, <-chan struct{}) bool) {
 	done := make(chan struct{})
 	defer time.AfterFunc(d, func() { close(done) }).Stop()
 	for _, c := range conns {
-		if !c.idle(done) {
-			return false
+		if !wait(c, done) {
+			return
 		}
 	}
-	return true
 }
 
 // floor drops what the SDK logs below warnings: it has a line for every

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -48,6 +49,9 @@ func TestX14ShutdownIdle(t *testing.T) {
 	w.send(listen) // an open stream is nothing to wait for either
 	w.next()
 	d.stop()
+	if m := w.next(); m["id"] != "ls" || m["result"] == nil {
+		t.Errorf("the end of the stream: %v", m)
+	}
 	w.end()
 	quiet.end()
 	if err := await(t, d.ended, "Serve"); err != nil {
@@ -367,7 +371,7 @@ func TestStatus(t *testing.T) {
 func TestOutOfDescriptors(t *testing.T) {
 	core, logs := observer.New(zapcore.WarnLevel)
 	d := startDaemon(t, Config{Log: zap.New(core)})
-	w := d.dial(t)
+	w := d.open(t) // served, so that nothing but us opens files now
 	var old unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &old); err != nil {
 		t.Fatal(err)
@@ -393,8 +397,20 @@ func TestOutOfDescriptors(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Close()
-	w.handshake()
+	w.alive()
 	d.open(t).alive()
+}
+
+// An idle session costs two goroutines: one reads, one waits for the end.
+func TestIdleSession(t *testing.T) {
+	d := startDaemon(t, Config{})
+	before := runtime.NumGoroutine()
+	for range 100 {
+		w := d.open(t)
+		w.call(1, "echo", "{}")
+		w.next()
+	}
+	waitFor(t, "the calls' goroutines to end", func() bool { return runtime.NumGoroutine() <= before+200 })
 }
 
 // Many connections, many calls, nothing left.
