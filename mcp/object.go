@@ -35,6 +35,14 @@ func (o *object) int(name string, value int) {
 	o.b = strconv.AppendInt(o.b, int64(value), 10)
 }
 
+// id writes an id in tmux's spelling.
+func (o *object) id(name string, sigil byte, n uint32) {
+	o.key(name)
+	o.b = append(o.b, '"', sigil)
+	o.b = strconv.AppendUint(o.b, uint64(n), 10)
+	o.b = append(o.b, '"')
+}
+
 func (o *object) bool(name string, value bool) {
 	o.key(name)
 	o.b = strconv.AppendBool(o.b, value)
