@@ -123,7 +123,7 @@ func TestBatchOperationForm(t *testing.T) {
 		`{"operations":[{"tool":"list_panes"},{"tool":"kill_pane"}]}`:                                    "operations[1]",
 		`{"operations":[{"tool":"wait_for_text"}]}`:                                                      "tool must be one of list_sessions",
 		`{"operations":[{"tool":"call_read_tools_batch"}]}`:                                              "tool must be one of list_sessions",
-		`{"operations":[{"tool":"list_panes","argument":{}}]}`:                                               "did you mean arguments?",
+		`{"operations":[{"tool":"list_panes","argument":{}}]}`:                                           "did you mean arguments?",
 		`{"operations":[{"tool":"list_panes","arguments":[]}]}`:                                          "arguments must be an object, not an array",
 		`{"operations":[{}]}`:                                                                            "tool is missing",
 		`{"operations":[{"tool":"list_panes"}],"onError":"halt"}`:                                        "onError must be one of stop, continue",

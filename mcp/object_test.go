@@ -19,10 +19,10 @@ func hostileText() *rapid.Generator[string] {
 	return rapid.Map(rapid.SliceOfN(piece, 0, 8), func(p []string) string { return strings.Join(p, "") })
 }
 
-func TestAppendString(t *testing.T) {
+func TestAppendQuoted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := hostileText().Draw(t, "s")
-		b := appendString(nil, s)
+		b := appendQuoted(nil, s)
 		if !utf8.Valid(b) || strings.ContainsAny(string(b), "\u2028\u2029") {
 			t.Fatalf("%q: %q", s, b)
 		}

@@ -518,11 +518,11 @@ func TestCaptureSinceCancelled(t *testing.T) {
 // TestDeltasJoin: a counter that is printed while it is read arrives whole.
 func TestDeltasJoin(t *testing.T) {
 	r := newRig(t, map[string]string{envMaxLines: "10000"}).start()
-	id := r.tmux("new-window", "-d", "-P", "-F", "#{pane_id}", "-t", "main:", "read go; seq 1 20000; exec cat")
+	id := r.tmux("new-window", "-d", "-P", "-F", "#{pane_id}", "-t", "main:", "read go; seq 1 9000; exec cat")
 	v := r.ok("capture_since", args{"paneId": id})
 	joined := v["text"].(string)
 	r.tmux("send-keys", "-t", id, "go", "Enter")
-	for !strings.Contains(joined, "\n20000\n") {
+	for !strings.Contains(joined, "\n9000\n") {
 		v = r.ok("capture_since", args{"paneId": id, "cursor": v["cursor"], "waitMs": 20_000})
 		if v["missedBytes"] != 0.0 || v["droppedLines"] != 0.0 || v["text"] == "" {
 			t.Fatalf("%.300v", v)
