@@ -315,7 +315,7 @@ func encodeNested(res *toolResult) []byte {
 func (o *object) content(text string) {
 	o.key("content")
 	o.b = append(o.b, `[{"type":"text","text":`...)
-	o.b = appendString(o.b, text)
+	o.b = appendQuoted(o.b, text)
 	o.b = append(o.b, "}]"...)
 }
 

@@ -27,12 +27,20 @@ func (o *object) key(name string) {
 
 func (o *object) string(name, value string) {
 	o.key(name)
-	o.b = appendString(o.b, value)
+	o.b = appendQuoted(o.b, value)
 }
 
 func (o *object) int(name string, value int) {
 	o.key(name)
 	o.b = strconv.AppendInt(o.b, int64(value), 10)
+}
+
+// id writes an id in tmux's spelling.
+func (o *object) id(name string, sigil byte, n uint32) {
+	o.key(name)
+	o.b = append(o.b, '"', sigil)
+	o.b = strconv.AppendUint(o.b, uint64(n), 10)
+	o.b = append(o.b, '"')
 }
 
 func (o *object) bool(name string, value bool) {
@@ -85,55 +93,6 @@ func appendArray(dst []byte, values [][]byte) []byte {
 	return append(dst, ']')
 }
 
-const lowerHex = "0123456789abcdef"
-
-// appendString appends s as a JSON string. Bytes that are not UTF-8 become
-// U+FFFD. U+2028 and U+2029 are escaped because line readers of some clients
-// end a line there, and a message is one line.
-func appendString(dst []byte, s string) []byte {
-	dst = append(dst, '"')
-	done := 0
-	for i := 0; i < len(s); {
-		c := s[i]
-		if c < utf8.RuneSelf {
-			if c >= 0x20 && c != '"' && c != '\\' {
-				i++
-				continue
-			}
-			dst = append(dst, s[done:i]...)
-			dst = appendEscaped(dst, c)
-			i++
-			done = i
-			continue
-		}
-		r, size := utf8.DecodeRuneInString(s[i:])
-		if r == utf8.RuneError && size == 1 || r == '\u2028' || r == '\u2029' {
-			dst = append(dst, s[done:i]...)
-			dst = append(dst, '\\', 'u', lowerHex[r>>12], lowerHex[r>>8&15], lowerHex[r>>4&15], lowerHex[r&15])
-			i += size
-			done = i
-			continue
-		}
-		i += size
-	}
-	dst = append(dst, s[done:]...)
-	return append(dst, '"')
-}
-
-func appendEscaped(dst []byte, c byte) []byte {
-	switch c {
-	case '"', '\\':
-		return append(dst, '\\', c)
-	case '\n':
-		return append(dst, '\\', 'n')
-	case '\r':
-		return append(dst, '\\', 'r')
-	case '\t':
-		return append(dst, '\\', 't')
-	}
-	return append(dst, '\\', 'u', '0', '0', lowerHex[c>>4], lowerHex[c&15])
-}
-
 // clean makes text of tmux fit for an answer: valid UTF-8, and no control
 // characters but LF and TAB. The others are shown as \xNN, so that a hostile
 // title is seen for what it is. It returns s itself if there is nothing to do.
@@ -165,9 +124,9 @@ func cleanRunes(s string, oneLine bool) string {
 		case r == '\t':
 			b = append(b, '\\', 't')
 		case r < 0x80:
-			b = append(b, '\\', 'x', lowerHex[r>>4], lowerHex[r&15])
+			b = append(b, '\\', 'x', hexDigits[r>>4], hexDigits[r&15])
 		default:
-			b = append(b, '\\', 'u', lowerHex[r>>12&15], lowerHex[r>>8&15], lowerHex[r>>4&15], lowerHex[r&15])
+			b = append(b, '\\', 'u', hexDigits[r>>12&15], hexDigits[r>>8&15], hexDigits[r>>4&15], hexDigits[r&15])
 		}
 	}
 	return string(b)

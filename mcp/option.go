@@ -357,12 +357,12 @@ func (c *call) entries(name, what string, all []entry, more func(*object)) *tool
 		if shown > 0 {
 			key.b = append(key.b, ',')
 		}
-		key.b = append(appendString(key.b, clean(e.key)), ':')
+		key.b = append(appendQuoted(key.b, clean(e.key)), ':')
 		line := inline(e.key) + " is removed\n"
 		if e.value == nil {
 			key.b = append(key.b, "null"...)
 		} else {
-			key.b = appendString(key.b, clean(*e.value))
+			key.b = appendQuoted(key.b, clean(*e.value))
 			line = inline(e.key) + "=" + inline(*e.value) + "\n"
 		}
 		if len(key.b) > viewCeiling-256 || len(text)+len(line) > viewCeiling {

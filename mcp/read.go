@@ -171,23 +171,15 @@ func firstRow(r state.CaptureRange) int {
 }
 
 // outside says why no row of the range exists, "" if one does. tmux answers
-// such a range with the nearest row it has, which was not asked for.
+// such a range with the nearest row it has, which was not asked for. (Ends in
+// the wrong order are swapped by tmux; only if both lie outside there is none.)
 func outside(shot *state.Capture) string {
-	first, last := 0, shot.Height-1
-	if shot.Start != nil {
-		first = *shot.Start
-	}
-	if shot.End != nil {
-		last = *shot.End
-	}
-	if first > last { // tmux swaps them
-		first, last = last, first
-	}
+	top, bottom := -shot.HistorySize, shot.Height-1
 	switch {
-	case last < -shot.HistorySize:
-		return fmt.Sprintf("the range ends before the history, which starts at row %d", -shot.HistorySize)
-	case first > shot.Height-1:
-		return fmt.Sprintf("the range starts below the screen, whose last row is %d", shot.Height-1)
+	case shot.End != nil && *shot.End < top && (shot.Start == nil || *shot.Start < top):
+		return fmt.Sprintf("the range ends before the history, which starts at row %d", top)
+	case shot.Start != nil && *shot.Start > bottom && (shot.End == nil || *shot.End > bottom):
+		return fmt.Sprintf("the range starts below the screen, whose last row is %d", bottom)
 	}
 	return ""
 }

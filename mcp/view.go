@@ -129,25 +129,24 @@ func (v *views) pane(p *state.Pane) view {
 	return shrink(func(budget int) view {
 		command, cwd, title, name := command, cwd, title, name
 		omitted := fit(budget, &command, &cwd, &title, &name)
-		var o object
+		o := object{b: make([]byte, 0, 512+len(command)+len(cwd)+len(title)+len(name))}
 		o.open()
 		o.bool("active", p.Active)
 		o.string("command", command)
 		o.string("cwd", cwd)
 		o.bool("dead", p.Dead)
 		o.int("height", p.Height)
-		o.string("id", p.ID.String())
+		o.id("id", '%', uint32(p.ID))
 		o.int("index", p.Index)
 		o.bool("isAttended", attended)
 		o.bool("isCallerPane", caller)
 		o.metadata(omitted)
-		var rest object
-		rest.string("title", title)
-		rest.int("width", p.Width)
-		rest.string("windowId", p.Window.String())
-		rest.string("windowName", name)
-		rest.close()
-		o.placements(p.Links, false, rest.b)
+		o.string("title", title)
+		o.int("width", p.Width)
+		o.id("windowId", '@', uint32(p.Window))
+		o.string("windowName", name)
+		o.placements(p.Links, false)
+		o.close()
 		return view{json: o.b, text: paneLine(p, command, cwd, title, caller, attended)}
 	})
 }
@@ -159,7 +158,12 @@ func paneLine(p *state.Pane, command, cwd, title string, caller, attended bool) 
 	b = appendPlaces(b, p.Links)
 	b = append(b, '.')
 	b = strconv.AppendInt(b, int64(p.Index), 10)
-	b = fmt.Appendf(b, " %dx%d %s", p.Width, p.Height, inline(command))
+	b = append(b, ' ')
+	b = strconv.AppendInt(b, int64(p.Width), 10)
+	b = append(b, 'x')
+	b = strconv.AppendInt(b, int64(p.Height), 10)
+	b = append(b, ' ')
+	b = append(b, inline(command)...)
 	if cwd != "" {
 		b = append(b, " in "...)
 		b = append(b, inline(cwd)...)
@@ -191,17 +195,16 @@ func (v *views) window(w *state.Window) view {
 	return shrink(func(budget int) view {
 		name, layout := cleanName, cleanLayout
 		omitted := fit(budget, &name, &layout)
-		var o object
+		o := object{b: make([]byte, 0, 384+len(name)+len(layout))}
 		o.open()
-		o.string("id", w.ID.String())
+		o.id("id", '@', uint32(w.ID))
 		o.string("layout", layout)
 		o.metadata(omitted)
 		o.string("name", name)
 		o.int("panes", w.PaneCount)
-		var rest object
-		rest.bool("zoomed", w.Zoomed)
-		rest.close()
-		o.placements(w.Links, true, rest.b)
+		o.bool("zoomed", w.Zoomed)
+		o.placements(w.Links, true)
+		o.close()
 		b := append([]byte(w.ID.String()), ' ')
 		b = appendPlaces(b, w.Links)
 		b = fmt.Appendf(b, " %s, %s", inline(name), plural(w.PaneCount, "pane"))
@@ -221,7 +224,7 @@ func (v *views) session(s *state.Session) view {
 		var o object
 		o.open()
 		o.int("attachedClients", people)
-		o.string("id", s.ID.String())
+		o.id("id", '$', uint32(s.ID))
 		o.metadata(omitted)
 		o.string("name", name)
 		o.int("windows", s.Windows)
@@ -240,32 +243,31 @@ func (o *object) metadata(omitted int) {
 	o.int("omittedMetadataBytes", omitted)
 }
 
-// accountingRoom is what the accounting around the placements can take.
+// accountingRoom is what the accounting after the placements can take.
 const accountingRoom = 128
 
 // placements writes as many leading placements as keep the view within its
-// ceiling, their accounting, and the rest of the view.
-func (o *object) placements(links []state.Link, active bool, rest []byte) {
-	room := viewCeiling - len(o.b) - len(rest) - accountingRoom
-	var list []byte
+// ceiling, and their accounting. They are its last members: what else the view
+// has is then known.
+func (o *object) placements(links []state.Link, active bool) {
+	o.key("placements")
+	o.b = append(o.b, '[')
 	kept := 0
 	for i := range links {
-		before := len(list)
+		before := len(o.b)
 		if kept > 0 {
-			list = append(list, ',')
+			o.b = append(o.b, ',')
 		}
-		list = appendPlacement(list, &links[i], active)
-		if len(list) > room {
-			list = list[:before]
+		o.b = appendPlacement(o.b, &links[i], active)
+		if len(o.b) > viewCeiling-accountingRoom {
+			o.b = o.b[:before]
 			break
 		}
 		kept++
 	}
+	o.b = append(o.b, ']')
 	o.int("omittedPlacements", len(links)-kept)
-	o.key("placements")
-	o.b = append(append(append(o.b, '['), list...), ']')
 	o.bool("placementsComplete", kept == len(links))
-	o.b = append(append(o.b, ','), rest...)
 }
 
 func appendPlacement(dst []byte, l *state.Link, active bool) []byte {
@@ -275,7 +277,7 @@ func appendPlacement(dst []byte, l *state.Link, active bool) []byte {
 		one.bool("active", l.Active)
 	}
 	one.int("index", l.Index)
-	one.string("sessionId", l.Session.String())
+	one.id("sessionId", '$', uint32(l.Session))
 	one.string("sessionName", clean(l.SessionName))
 	one.close()
 	return one.b
