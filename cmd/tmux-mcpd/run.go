@@ -43,7 +43,7 @@ func run(ctx context.Context, c *config, log *zap.Logger, ready func(path string
 	server, err := mcp.New(mcp.Config{Version: versionText(), Log: log.Named("mcp")}, mirror,
 		mcp.ToolConfig{Socket: c.tmux, Dedicated: dedicated, Env: passedEnv(os.LookupEnv)})
 	if err != nil {
-		return err
+		return coded(exitUsage, "%w", err)
 	}
 	err = server.Answer(statusMethod, func(context.Context) (any, error) {
 		return reportStatus(c, started, mirror.Status(), server.Status()), nil

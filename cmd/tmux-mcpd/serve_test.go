@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -116,6 +117,42 @@ func TestServeEndsInOrder(t *testing.T) {
 			t.Errorf("%v: clients left: %q, %v", sig, out, err)
 		}
 	}
+}
+
+// A second signal does not wait for what the first one waits for.
+func TestServeSecondSignal(t *testing.T) {
+	p := newPlace(t)
+	if out, err := p.tmux("default", "new-session", "-d", "cat"); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	s := p.serve("--log-level", "debug")
+	first := p.command("tmux-mcpd", "call", "--json", "capture_since", "paneId=%0")
+	out, err := first.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var seen struct{ Cursor string }
+	if err := json.Unmarshal(out, &seen); err != nil || seen.Cursor == "" {
+		t.Fatalf("%s: %v", out, err)
+	}
+	waiting := start(t, p.command("tmux-mcpd", "call", "capture_since", "paneId=%0", "cursor="+seen.Cursor, "waitMs=25000"))
+	for busy := false; !busy; {
+		r, err := askStatus(p.socket())
+		if err != nil {
+			t.Fatal(err)
+		}
+		busy = r.Clients.InFlight > 1 // the question itself is one
+	}
+	// Two different ones: of two equal ones the kernel may make one.
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		if err := s.cmd.Process.Signal(sig); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if code := s.ended(); code != exitFailure {
+		t.Errorf("exit code %d", code)
+	}
+	waiting.wait(exitUnreachable)
 }
 
 // D01: the socket of a daemon that was killed does not stop the next one.
@@ -285,5 +322,54 @@ func TestDetachedProcess(t *testing.T) {
 		if err == nil && name == pipeName {
 			t.Errorf("descriptor %s was inherited: %s", fd.Name(), name)
 		}
+	}
+}
+
+// make run, from the first line to the last trace of it.
+func TestDemonstration(t *testing.T) {
+	p := newPlace(t)
+	prog, err := exec.LookPath("tmux-mcpd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	script, err := filepath.Abs(filepath.Join("..", "..", ".ci", "demo"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What must not reach it: a tmux of the user, a choice of the user.
+	p.env = append(p.env, "TMUX=/nonexistent/s,1,2", "TMUX_MCPD_WATCH=nonsense", "LIBTMUX_SOCKET=nonsense")
+	pr := start(t, p.command("bash", script, prog))
+	if err := pr.stdout.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	var dir string
+	for lines := bufio.NewReader(pr.stdout); dir == ""; {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			t.Fatalf("%v after:\n%s\n%s", err, out.String(), pr.stderr)
+		}
+		out.WriteString(line)
+		if log, ok := strings.CutPrefix(line, "Serving until Ctrl-C; the log is "); ok {
+			dir = filepath.Dir(log)
+		}
+	}
+	for _, want := range []string{
+		"tmux-mcpd call list_panes\n%0 demo:0.0 80x", "compiling demo", "step 1 done", "[cursor ltxc1.",
+		`"args": ["stdio", "--no-start", "--listen", "` + dir + `/mcpd.sock"]`,
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in:\n%s", want, out.String())
+		}
+	}
+	if err := pr.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	pr.wait(130)
+	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s is left: %v", dir, err)
+	}
+	if left, err := filepath.Glob(filepath.Join(p.dir, "*", "*")); err != nil || len(left) > 0 {
+		t.Errorf("left in the user's directories: %q, %v", left, err)
 	}
 }
