@@ -178,7 +178,7 @@ func plainInteger(b []byte) (int64, bool) {
 // to a tool need not go through that.
 func splitArguments(params json.RawMessage) (rest, args json.RawMessage) {
 	rest = append(rest, '{')
-	members(params, func(key string, value []byte) bool {
+	visitMembers(params, func(key string, value []byte) bool {
 		if key == "arguments" {
 			args = value
 			return true

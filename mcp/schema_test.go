@@ -61,7 +61,7 @@ func onTheWire(t *testing.T, tool *sdk.Tool) map[string]any {
 }
 
 // plain removes descriptions: those are our own words.
-func plain(v any) any {
+func plainJSON(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		out := map[string]any{}
@@ -69,13 +69,13 @@ func plain(v any) any {
 			if _, prose := e.(string); k == "description" && prose {
 				continue
 			}
-			out[k] = plain(e)
+			out[k] = plainJSON(e)
 		}
 		return out
 	case []any:
 		out := make([]any, len(v))
 		for i, e := range v {
-			out[i] = plain(e)
+			out[i] = plainJSON(e)
 		}
 		return out
 	}
@@ -91,7 +91,7 @@ func TestSeedsAreAdvertisedExactly(t *testing.T) {
 			for part, w := range map[string]any{
 				"annotations": want.Annotations, "inputSchema": want.InputSchema, "outputSchema": want.OutputSchema,
 			} {
-				if d := cmp.Diff(w, plain(got[part])); d != "" {
+				if d := cmp.Diff(w, plainJSON(got[part])); d != "" {
 					t.Errorf("%s differs from the seed (-seed +ours):\n%s", part, d)
 				}
 			}
