@@ -45,7 +45,7 @@ func BenchmarkCall(b *testing.B) {
 		res := screenResult(size)
 		for _, mode := range []string{"ours", "ordinary"} {
 			b.Run(fmt.Sprintf("%s/%d", mode, size), func(b *testing.B) {
-				s := New(Config{}, &noop{res})
+				s := newServer(Config{}, &noop{res})
 				s.ordinary = mode == "ordinary"
 				benchCalls(b, benchServe(b, s))
 			})
@@ -62,7 +62,7 @@ func BenchmarkCall(b *testing.B) {
 
 // BenchmarkParallel is many calls in flight on one connection.
 func BenchmarkParallel(b *testing.B) {
-	path := benchServe(b, New(Config{}, &noop{screenResult(2_000)}))
+	path := benchServe(b, newServer(Config{}, &noop{screenResult(2_000)}))
 	w := benchDial(b, path)
 	const window = 32
 	call := []byte(callLine("%3d", "noop", `{"paneId":"%1"}`))
