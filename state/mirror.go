@@ -61,6 +61,7 @@ type Mirror struct {
 	kick    chan struct{} // capacity 1: a read wants to be attached now
 	unknown atomic.Uint64
 	watches watches
+	journal Journal
 
 	mu       sync.Mutex // guards the fields that follow
 	att      *attachment
@@ -153,6 +154,7 @@ func (m *Mirror) follow(ctx context.Context) {
 // call at a time.
 func (m *Mirror) publish(next *Model) {
 	old := m.model.Load()
+	m.journal.add(changes(old, next))
 	next.Rev = old.Rev + 1
 	next.superseded = make(chan struct{})
 	m.model.Store(next)

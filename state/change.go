@@ -1,0 +1,280 @@
+package state
+
+import (
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"tmux-mcpd/controlmode"
+)
+
+// ChangeKind names what happened, in the words of the tool contract, section 11.
+type ChangeKind string
+
+// The kinds of changes.
+const (
+	SessionCreated ChangeKind = "session_created"
+	SessionClosed  ChangeKind = "session_closed"
+	WindowCreated  ChangeKind = "window_created"
+	WindowClosed   ChangeKind = "window_closed"
+	PaneCreated    ChangeKind = "pane_created"
+	PaneClosed     ChangeKind = "pane_closed"
+	PaneDied       ChangeKind = "pane_died"
+	PaneRespawned  ChangeKind = "respawned"
+	CommandChanged ChangeKind = "command_changed"
+	TitleChanged   ChangeKind = "title_changed"
+	ModeChanged    ChangeKind = "mode_changed"
+	PersonAttached ChangeKind = "person_attached"
+	PersonLeft     ChangeKind = "person_left"
+	ServerGone     ChangeKind = "server_gone"
+	Renamed        ChangeKind = "renamed"
+	Moved          ChangeKind = "moved"
+	Resized        ChangeKind = "resized"
+	Selected       ChangeKind = "selected"
+)
+
+// Change is one difference between two models that were published one after the
+// other. Ids that do not apply are nil. Before and After are what people would
+// call the two states; "" for none.
+type Change struct {
+	Seq           uint64
+	Time          time.Time
+	Kind          ChangeKind
+	Session       *controlmode.SessionID
+	Window        *controlmode.WindowID
+	Pane          *controlmode.PaneID
+	Before, After string
+}
+
+// Journal keeps the newest 4096 changes. Any goroutine may use it; no method
+// blocks on more than the others' short critical sections. A change is in the
+// journal before the model that shows it is published.
+type Journal struct {
+	mu   sync.Mutex // guards the fields that follow
+	ring []Change   // oldest first
+	next uint64     // sequence number of the next change, from 1
+}
+
+const journalLength = 4096
+
+func (j *Journal) add(changes []Change) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, c := range changes {
+		j.next++
+		c.Seq = j.next
+		if len(j.ring) == journalLength {
+			copy(j.ring, j.ring[1:])
+			j.ring = j.ring[:journalLength-1]
+		}
+		j.ring = append(j.ring, c)
+	}
+}
+
+// Journal is the journal of the published models.
+func (m *Mirror) Journal() *Journal { return &m.journal }
+
+// Seq is the sequence number of the newest change, 0 before the first.
+func (j *Journal) Seq() uint64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.next
+}
+
+// Since answers the changes after sequence number seq, oldest first, and whether
+// some between them were forgotten or seq is not of this journal (gap). The
+// number to go on from is that of the last change, or Seq.
+func (j *Journal) Since(seq uint64) (changes []Change, gap bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if seq > j.next {
+		return nil, true
+	}
+	oldest := j.next - uint64(len(j.ring)) // the last one forgotten
+	if seq < oldest {
+		seq, gap = oldest, true
+	}
+	return append([]Change(nil), j.ring[seq-oldest:]...), gap
+}
+
+// changes lists what is different in next, a model of the same kind published
+// after old. Both must be Full. Another life of the server closes everything of
+// the old one.
+func changes(old, next *Model) []Change {
+	d := changeList{at: next.Asked}
+	if old.Server.ID != next.Server.ID {
+		d.sessions(old.Sessions, nil)
+		d.windows(old.Windows, nil)
+		d.panes(old.Panes, nil)
+		if old.Server.ID != (ServerID{}) {
+			d.add(Change{Kind: ServerGone, Before: strconv.Itoa(old.Server.ID.PID)})
+		}
+		old = &Model{}
+	}
+	d.sessions(old.Sessions, next.Sessions)
+	d.windows(old.Windows, next.Windows)
+	d.panes(old.Panes, next.Panes)
+	d.people(old.Clients, next.Clients)
+	return d.all
+}
+
+// changeList collects the changes between two models.
+type changeList struct {
+	at  time.Time
+	all []Change
+}
+
+func (d *changeList) add(c Change) {
+	c.Time = d.at
+	d.all = append(d.all, c)
+}
+
+// merge walks two lists sorted by id and pairs the entries.
+func merge[T any](old, next []*T, id func(*T) uint32, f func(was, is *T)) {
+	for len(old) > 0 || len(next) > 0 {
+		switch {
+		case len(next) == 0 || len(old) > 0 && id(old[0]) < id(next[0]):
+			f(old[0], nil)
+			old = old[1:]
+		case len(old) == 0 || id(next[0]) < id(old[0]):
+			f(nil, next[0])
+			next = next[1:]
+		default:
+			f(old[0], next[0])
+			old, next = old[1:], next[1:]
+		}
+	}
+}
+
+func (d *changeList) sessions(old, next []*Session) {
+	merge(old, next, func(s *Session) uint32 { return uint32(s.ID) }, func(was, is *Session) {
+		switch {
+		case is == nil:
+			d.add(Change{Kind: SessionClosed, Session: &was.ID, Before: was.Name})
+		case was == nil:
+			d.add(Change{Kind: SessionCreated, Session: &is.ID, After: is.Name})
+		case was.Name != is.Name:
+			d.add(Change{Kind: Renamed, Session: &is.ID, Before: was.Name, After: is.Name})
+		}
+	})
+}
+
+func (d *changeList) windows(old, next []*Window) {
+	merge(old, next, func(w *Window) uint32 { return uint32(w.ID) }, func(was, is *Window) {
+		switch {
+		case is == nil:
+			d.add(Change{Kind: WindowClosed, Window: &was.ID, Session: firstSession(was.Links), Before: was.Name})
+			return
+		case was == nil:
+			d.add(Change{Kind: WindowCreated, Window: &is.ID, Session: firstSession(is.Links), After: is.Name})
+			return
+		}
+		change := func(kind ChangeKind, before, after string) {
+			if before != after {
+				d.add(Change{Kind: kind, Window: &is.ID, Session: firstSession(is.Links), Before: before, After: after})
+			}
+		}
+		change(Renamed, was.Name, is.Name)
+		change(Moved, placements(was.Links), placements(is.Links))
+		change(Resized, size(was.Width, was.Height), size(is.Width, is.Height))
+		change(Selected, was.ActivePane.String(), is.ActivePane.String())
+		d.selected(was, is)
+	})
+}
+
+// selected tells sessions whose current window became this one.
+func (d *changeList) selected(was, is *Window) {
+	for _, l := range is.Links {
+		before := false
+		for _, o := range was.Links {
+			before = before || o.Session == l.Session && o.Active
+		}
+		if l.Active && !before {
+			d.add(Change{Kind: Selected, Window: &is.ID, Session: &l.Session, After: is.ID.String()})
+		}
+	}
+}
+
+func (d *changeList) panes(old, next []*Pane) {
+	merge(old, next, func(p *Pane) uint32 { return uint32(p.ID) }, func(was, is *Pane) {
+		switch {
+		case is == nil:
+			d.add(Change{Kind: PaneClosed, Pane: &was.ID, Window: &was.Window, Session: firstSession(was.Links), Before: was.Command})
+			return
+		case was == nil:
+			d.add(Change{Kind: PaneCreated, Pane: &is.ID, Window: &is.Window, Session: firstSession(is.Links), After: is.Command})
+			return
+		}
+		change := func(kind ChangeKind, before, after string) {
+			if before != after {
+				d.add(Change{
+					Kind: kind, Pane: &is.ID, Window: &is.Window, Session: firstSession(is.Links), Before: before, After: after,
+				})
+			}
+		}
+		if is.Dead && !was.Dead {
+			change(PaneDied, "", death(is))
+		}
+		if was.PID != is.PID {
+			change(PaneRespawned, strconv.Itoa(was.PID), strconv.Itoa(is.PID))
+		}
+		change(CommandChanged, was.Command, is.Command)
+		change(TitleChanged, was.Title, is.Title)
+		change(ModeChanged, was.Mode, is.Mode)
+		change(Moved, was.Window.String(), is.Window.String())
+		change(Resized, size(was.Width, was.Height), size(is.Width, is.Height))
+	})
+}
+
+func (d *changeList) people(old, next []*Client) {
+	find := func(in []*Client, c *Client) bool {
+		for _, x := range in {
+			if x.Person() && x.PID == c.PID && x.Name == c.Name && x.Session == c.Session {
+				return true
+			}
+		}
+		return false
+	}
+	for _, c := range old {
+		if c.Person() && !find(next, c) {
+			d.add(Change{Kind: PersonLeft, Session: &c.Session, Window: &c.Window, Before: c.Name})
+		}
+	}
+	for _, c := range next {
+		if c.Person() && !find(old, c) {
+			d.add(Change{Kind: PersonAttached, Session: &c.Session, Window: &c.Window, After: c.Name})
+		}
+	}
+}
+
+func firstSession(l []Link) *controlmode.SessionID {
+	if len(l) == 0 {
+		return nil
+	}
+	return &l[0].Session
+}
+
+func placements(links []Link) string {
+	var s string
+	for i, l := range links {
+		if i > 0 {
+			s += " "
+		}
+		s += fmt.Sprintf("%s:%d", l.Session, l.Index)
+	}
+	return s
+}
+
+func size(w, h int) string { return fmt.Sprintf("%dx%d", w, h) }
+
+// death says how a dead pane's process ended, as far as tmux knows.
+func death(p *Pane) string {
+	switch {
+	case p.DeadSignal != "":
+		return "signal " + p.DeadSignal
+	case p.DeadStatus != "":
+		return "status " + p.DeadStatus
+	}
+	return "dead"
+}
