@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -18,6 +17,8 @@ const (
 	attachLimit = 5 * time.Second  // from starting a control client to its first answer
 	backOffMost = 15 * time.Second // between attempts that keep failing
 	ownMemory   = time.Minute      // how long a reaped client's pid counts as ours
+
+	failuresToDegrade = 3 // failed attempts to attach after which reads are answered by processes
 )
 
 // stayAttached keeps a structure client attached until ctx is done. It backs
@@ -25,11 +26,16 @@ const (
 // that simply ended is looked for at once.
 func (m *Mirror) stayAttached(ctx context.Context) {
 	const quick, quickEnds = time.Second, 8
-	backOff, ends := time.Duration(0), 0
+	backOff, ends, failed := time.Duration(0), 0, 0
 	for ctx.Err() == nil {
 		served, err := m.attachOnce(ctx)
 		if ctx.Err() != nil {
 			return
+		}
+		if served > 0 {
+			failed = 0
+		} else if failed++; failed >= failuresToDegrade {
+			err = &degradedError{err}
 		}
 		m.setDetached(err)
 		if served < quick {
@@ -38,7 +44,7 @@ func (m *Mirror) stayAttached(ctx context.Context) {
 			ends = 0
 		}
 		switch {
-		case errors.Is(err, errEmpty):
+		case errors.Is(err, errEmpty), errors.Is(err, errUnwelcome):
 			backOff, ends = 0, 0
 			m.awaitKick(ctx)
 		case errors.Is(err, ErrNoServer):
@@ -68,6 +74,10 @@ func (m *Mirror) awaitServer(ctx context.Context) {
 		}
 	}
 }
+
+// errUnwelcome is a server where being attached would keep alive what tmux is to
+// end as soon as nobody is attached to it.
+var errUnwelcome = errors.New("attaching would keep an unattached session or server alive")
 
 // errEmpty is a server without sessions (exit-empty off): there is nothing a
 // control client could attach to.
@@ -160,25 +170,32 @@ func noServer(err error) error {
 	return err
 }
 
-// someSession chooses a session to attach to, without attaching: the oldest.
+// someSession chooses a session to attach to, without attaching: the oldest
+// that does not live only as long as somebody is attached to it.
 func (m *Mirror) someSession(ctx context.Context) (controlmode.SessionID, error) {
 	ctx, cancel := context.WithTimeout(ctx, m.cfg.Timeout)
 	defer cancel()
-	out, err := m.binary().Output(ctx, controlmode.Cmd("list-sessions", "-F", "#{session_id}"))
+	out, err := m.binary().Output(ctx, controlmode.Cmd("list-sessions", "-F", sessionListing.format))
 	if err != nil {
 		return 0, err
 	}
-	best, found := controlmode.SessionID(0), false
-	for _, line := range strings.Fields(string(out)) {
-		id, err := controlmode.ParseSessionID(line)
-		if err == nil && (!found || id < best) {
-			best, found = id, true
-		}
+	all, err := readSessions(out)
+	if err != nil {
+		return 0, fmt.Errorf("choose a session: %w", err)
 	}
-	if !found {
+	if len(all) == 0 {
 		return 0, errEmpty
 	}
-	return best, nil
+	others := false
+	for _, s := range all {
+		others = others || s.Attached > 0
+	}
+	for _, s := range all {
+		if s.Attached > 0 || !s.EndsUnattached && (others || !s.ServerEndsUnattached) {
+			return s.ID, nil
+		}
+	}
+	return 0, errUnwelcome
 }
 
 func (m *Mirror) binary() controlmode.Binary {
@@ -197,9 +214,15 @@ func (m *Mirror) startClient(s controlmode.SessionID, flag string, event func(co
 		return nil, fmt.Errorf("start control client: %w", err)
 	}
 	m.mu.Lock()
-	m.own[proc.PID()] = time.Time{}
+	m.own[proc.PID()] = ownClient{proc: proc}
 	m.mu.Unlock()
 	return proc, nil
+}
+
+// ownClient is a client that this Mirror started.
+type ownClient struct {
+	proc   *controlmode.Process // nil once reaped
+	reaped time.Time
 }
 
 // runClient runs a client to its end.
@@ -208,9 +231,9 @@ func (m *Mirror) runClient(ctx context.Context, proc *controlmode.Process) error
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
-	m.own[proc.PID()] = now
-	for pid, reaped := range m.own {
-		if !reaped.IsZero() && now.Sub(reaped) > ownMemory {
+	m.own[proc.PID()] = ownClient{reaped: now}
+	for pid, o := range m.own {
+		if o.proc == nil && now.Sub(o.reaped) > ownMemory {
 			delete(m.own, pid)
 		}
 	}
@@ -294,6 +317,9 @@ func (m *Mirror) attached(ctx context.Context) (*attachment, error) {
 			return nil, ErrNoServer
 		}
 		nudge(m.kick)
+		if degraded(reason) {
+			return nil, fmt.Errorf("%w: %w", ErrDetached, reason)
+		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
@@ -324,6 +350,9 @@ func (m *Mirror) query(ctx context.Context, req controlmode.Request) (Server, []
 	const tries = 4
 	for try := 1; ; try++ {
 		att, err := m.attached(ctx)
+		if errors.Is(err, ErrDetached) && m.alive() {
+			return m.byProcess(ctx, req)
+		}
 		if err != nil {
 			return Server{}, nil, err
 		}

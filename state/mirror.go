@@ -69,7 +69,7 @@ type Mirror struct {
 	reason   error         // why att is nil
 	since    time.Time
 	lastErr  string
-	own      map[int]time.Time // pids of our clients; zero while alive, else when it was reaped
+	own      map[int]ownClient // by pid
 	lastLife ServerID          // of the newest attachment, also while detached
 	ended    bool
 }
@@ -97,7 +97,7 @@ func New(cfg Config) *Mirror {
 	m := &Mirror{
 		cfg: cfg, log: cfg.Log, path: cfg.Socket.Abs(os.Getenv, os.Getuid()),
 		hint: make(chan struct{}, 1), kick: make(chan struct{}, 1),
-		changed: make(chan struct{}), reason: ErrDetached, since: time.Now(), own: map[int]time.Time{},
+		changed: make(chan struct{}), reason: ErrDetached, since: time.Now(), own: map[int]ownClient{},
 	}
 	m.reads.ask, m.reads.publish, m.reads.started = m.ask, m.publish, make(chan struct{})
 	m.watches.init(m)
@@ -144,7 +144,11 @@ func (m *Mirror) follow(ctx context.Context) {
 		if m.attachedNow() == nil {
 			continue
 		}
-		if _, err := m.reads.read(ctx, Full); err != nil && ctx.Err() == nil {
+		mod, err := m.reads.read(ctx, Full)
+		switch {
+		case err == nil:
+			m.leave(mod)
+		case ctx.Err() == nil:
 			m.log.Info("refresh", zap.Error(err))
 		}
 	}
@@ -189,6 +193,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 // Status is what `tmux-mcpd status` shows of a Mirror.
 type Status struct {
 	Attached     bool
+	Degraded     bool      // reads are answered by tmux processes
 	Since        time.Time // of the present attachment, or of being detached
 	Reason       string    // why not attached, "" while attached
 	Server       Server
@@ -210,7 +215,7 @@ func (m *Mirror) Status() Status {
 	if m.att != nil {
 		s.Server = m.att.server
 	} else if m.reason != nil {
-		s.Reason = m.reason.Error()
+		s.Reason, s.Degraded = m.reason.Error(), degraded(m.reason)
 	}
 	return s
 }

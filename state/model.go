@@ -66,6 +66,9 @@ type Session struct {
 	Attached int    // tmux's own count, control clients included
 	Created  int64
 	Activity int64
+
+	EndsUnattached       bool // destroy-unattached: tmux ends it when nobody is attached
+	ServerEndsUnattached bool // exit-unattached, the same of all sessions: tmux exits then
 }
 
 // Link is one placement of a window: an index in a session.

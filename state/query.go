@@ -44,7 +44,10 @@ var (
 		[]string{"pid", "start_time"},
 		[]string{"version", "socket_path"})
 	sessionListing = newListing(
-		[]string{"session_id", "session_windows", "session_attached", "session_created", "session_activity"},
+		[]string{
+			"session_id", "session_windows", "session_attached", "session_created", "session_activity",
+			"destroy-unattached", "exit-unattached",
+		},
 		[]string{"session_name", "session_group"})
 	windowListing = newListing(
 		[]string{
@@ -175,6 +178,13 @@ func (r *row) num64(i int) int64 {
 
 func (r *row) flag(i int) bool { return len(r.words[i]) > 0 && r.words[i][0] != '0' }
 
+// on reads an option: a flag, which formats show as 0 or 1, or since 3.4 a
+// choice (destroy-unattached: off, on, keep-last, keep-group).
+func (r *row) on(i int) bool {
+	w := string(r.words[i])
+	return w != "" && w != "0" && w != "off"
+}
+
 func (r *row) id(i int, sigil byte) uint32 {
 	w := r.words[i]
 	if len(w) < 2 || w[0] != sigil {
@@ -233,6 +243,7 @@ func readSessions(body []byte) ([]*Session, error) {
 		all = append(all, &Session{
 			ID: controlmode.SessionID(r.id(0, '$')), Windows: r.num(1), Attached: r.num(2),
 			Created: r.num64(3), Activity: r.num64(4), Name: r.text(0), Group: r.text(1),
+			EndsUnattached: r.on(5), ServerEndsUnattached: r.on(6),
 		})
 	})
 	slices.SortFunc(all, func(a, b *Session) int { return int(a.ID) - int(b.ID) })
