@@ -2,7 +2,6 @@ package controlmode
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -102,9 +101,6 @@ func Attach(cfg AttachConfig) (*Process, error) {
 		err = fmt.Errorf("unknown transport %q", cfg.Transport)
 	}
 	if err != nil {
-		if errors.Is(err, os.ErrNotExist) {
-			err = fmt.Errorf("%w: %w", ErrNoBinary, err)
-		}
 		return nil, fmt.Errorf("starting tmux: %w", err)
 	}
 	p.Client = NewClient(conn, cfg.Options)
