@@ -126,6 +126,8 @@ func forTransports(t *testing.T, f func(t *testing.T, transport controlmode.Tran
 func TestTmuxAttachAndDetach(t *testing.T) {
 	forTransports(t, func(t *testing.T, tr controlmode.Transport) {
 		s := startServer(t)
+		// Without -E tmux would take this from our environment, that is remove it.
+		s.ask(t, "set-environment", "-t", "main", "SSH_AUTH_SOCK", "/agent")
 		before := s.ask(t, "show-environment", "-t", "main")
 		c := s.attach(t, controlmode.AttachConfig{Transport: tr, Flags: []string{"ignore-size", "no-output"}})
 		if got := c.run(t, "display-message", "-p", "#{client_pid} #{client_flags} #{client_utf8}"); !strings.HasPrefix(got, strconv.Itoa(c.PID())+" ") ||
