@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -459,20 +460,46 @@ func TestTmuxClientProcessDies(t *testing.T) {
 	})
 }
 
-// The client process ends with ours, however ours ends.
+// The client process ends with ours, however ours ends, and does not keep a
+// server from ending.
 func TestTmuxClientEndsWithItsParent(t *testing.T) {
 	forTransports(t, func(t *testing.T, tr controlmode.Transport) {
-		s := startServer(t)
-		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), helperSocket+"="+s.Socket.Path, "CONTROLMODE_TEST_HELPER_TRANSPORT="+string(tr))
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		for s.ask(t, "list-clients") == "" {
-		}
-		cmd.Process.Kill()
-		cmd.Wait()
-		for s.ask(t, "list-clients") != "" {
+		for _, dying := range []bool{false, true} {
+			s := startServer(t, "new-session", "-d", "-s", "main", "-x", "80", "-y", "24", "while :; do echo x; done")
+			server, _ := strconv.Atoi(s.ask(t, "display-message", "-p", "#{pid}"))
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = append(os.Environ(), helperSocket+"="+s.Socket.Path, "CONTROLMODE_TEST_HELPER_TRANSPORT="+string(tr))
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			client := 0
+			for client == 0 {
+				client, _ = strconv.Atoi(s.ask(t, "list-clients", "-F", "#{client_pid}"))
+			}
+			if dying {
+				// A control client that is behind keeps a server that wants to exit
+				// waiting for it (tmux 3.3a: for ever, even when nobody is left to
+				// read), so its process must go.
+				for s.ask(t, "display-message", "-p", "#{client_written}") == "" {
+				}
+				s.ask(t, "kill-server")
+			}
+			cmd.Process.Kill()
+			cmd.Wait()
+			for !ended(client) {
+			}
+			for dying && !ended(server) {
+			}
 		}
 	})
+}
+
+// ended tells whether a process is gone or waits only for its parent to notice.
+func ended(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return true
+	}
+	after := strings.LastIndexByte(string(stat), ')')
+	return strings.HasPrefix(string(stat[after:]), ") Z")
 }
