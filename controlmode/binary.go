@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -133,10 +132,7 @@ func lookBinary(path string) (string, error) {
 // failure makes an error of what a tmux process said before it ended badly.
 func failure(words []string, stderr string, err error) error {
 	text := strings.TrimSpace(stderr)
-	switch {
-	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%w: %w", ErrNoBinary, err)
-	case text == "":
+	if text == "" {
 		return fmt.Errorf("%s: %w", words[0], err)
 	}
 	return refusal(words, text)

@@ -141,7 +141,8 @@ func TestC02ErrorEndsGroup(t *testing.T) {
 		t.Run(fmt.Sprintf("fence=%v", fence), func(t *testing.T) {
 			r := attached(t)
 			first := controlmode.Request{Fence: fence, Commands: []controlmode.Command{
-				controlmode.Cmd("display-message", "-p", "x"), controlmode.Cmd("kill-pane", "-t", "%99"), controlmode.Cmd("display-message", "-p", "b")}}
+				controlmode.Cmd("display-message", "-p", "x"), controlmode.Cmd("kill-pane", "-t", "%99"), controlmode.Cmd("display-message", "-p", "b"),
+			}}
 			a := r.start(t.Context(), first)
 			r.tmux.Commands()
 			b := r.start(t.Context(), one("display-message", "-p", "ok"))

@@ -43,7 +43,8 @@ func TestTmuxArgumentsAreLiteral(t *testing.T) {
 		}
 		file := filepath.Join(dir, fmt.Sprint(i))
 		req := controlmode.Request{Fence: true, Commands: []controlmode.Command{
-			controlmode.Cmd("set-buffer", "-b", "x", "--", text), controlmode.Cmd("save-buffer", "-b", "x", file)}}
+			controlmode.Cmd("set-buffer", "-b", "x", "--", text), controlmode.Cmd("save-buffer", "-b", "x", file),
+		}}
 		reply, err := c.Do(t.Context(), req)
 		if err == nil {
 			err = reply.Err(req)

@@ -31,7 +31,9 @@ func TestLayout(t *testing.T) {
 	want := controlmode.Layout{Width: 80, Height: 24, Split: controlmode.LeftRight, Cells: []controlmode.Layout{
 		{Width: 40, Height: 24, Pane: 0},
 		{Width: 39, Height: 24, X: 41, Split: controlmode.TopBottom, Cells: []controlmode.Layout{
-			{Width: 39, Height: 12, X: 41, Pane: 1}, {Width: 39, Height: 11, X: 41, Y: 13, Pane: 2}}}}}
+			{Width: 39, Height: 12, X: 41, Pane: 1}, {Width: 39, Height: 11, X: 41, Y: 13, Pane: 2},
+		}},
+	}}
 	if diff := cmp.Diff(want, l); diff != "" {
 		t.Error(diff)
 	}
@@ -54,8 +56,10 @@ func TestLayoutRefused(t *testing.T) {
 		t.Error(err)
 	}
 	bad := []string{"", "b25d", "b25d,", "b25e,80x24,0,0,0", "B25D,80x24,0,0,0", `{"V":2,"L":{"t":"p"}}`, nested(201).String(), nested(3000).String()}
-	for _, body := range []string{"80x24,0,0", "80x24,0,0,", "80x24,0,0,x", "80,24,0,0,0", "80x24,0,0{}", "80x24,0,0{1x1,0,0,0", "80x24,0,0{1x1,0,0,0]", "80x24,0,0,0,",
-		"080x24,0,0,0", "80x24,0,0,00", "80x24,0,0,4294967296", "9999999x24,0,0,0", "-1x24,0,0,0", "80x24,0,0,0<>", "80x24,0,0,0<1x1,0,0{1x1,0,0,1}>", "80x24,0,0,0\n"} {
+	for _, body := range []string{
+		"80x24,0,0", "80x24,0,0,", "80x24,0,0,x", "80,24,0,0,0", "80x24,0,0{}", "80x24,0,0{1x1,0,0,0", "80x24,0,0{1x1,0,0,0]", "80x24,0,0,0,",
+		"080x24,0,0,0", "80x24,0,0,00", "80x24,0,0,4294967296", "9999999x24,0,0,0", "-1x24,0,0,0", "80x24,0,0,0<>", "80x24,0,0,0<1x1,0,0{1x1,0,0,1}>", "80x24,0,0,0\n",
+	} {
 		bad = append(bad, checksummed(body))
 	}
 	for _, s := range bad {

@@ -11,7 +11,8 @@ import (
 )
 
 // helperSocket makes the test binary a program that attaches to the server on
-// that socket and stays, for tests that kill it.
+// that socket and stays, without reading on once output comes, for tests that
+// kill it.
 const helperSocket = "CONTROLMODE_TEST_HELPER_SOCKET"
 
 func TestMain(m *testing.M) {
@@ -26,6 +27,11 @@ func helper(path string) {
 		Bin:       os.Getenv("TMUX_MCPD_TMUX_BIN"),
 		Socket:    controlmode.Socket{Path: path},
 		Transport: controlmode.Transport(os.Getenv("CONTROLMODE_TEST_HELPER_TRANSPORT")),
+		Options: controlmode.Options{Event: func(ev controlmode.Event) {
+			if _, ok := ev.(*controlmode.Output); ok {
+				<-make(chan struct{})
+			}
+		}},
 	})
 	if err == nil {
 		err = p.Run(context.Background())

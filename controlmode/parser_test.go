@@ -32,15 +32,6 @@ func collect(p *controlmode.Parser, chunks ...[]byte) (events []controlmode.Even
 	return events, err
 }
 
-func parse(t *testing.T, in string) []controlmode.Event {
-	t.Helper()
-	events, err := collect(new(controlmode.Parser), []byte(in))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return events
-}
-
 // everySplit parses in whole, by single bytes and cut in two at every place.
 func everySplit(t *testing.T, limits controlmode.Parser, in string, want []controlmode.Event) {
 	t.Helper()
@@ -87,12 +78,14 @@ var notifications = []struct {
 	{`%output %4294967296 data`, controlmode.Unknown{Line: `%output %4294967296 data`}},
 	{`%extended-output %0 1 : a\033[m : b`, &output{Pane: 0, Age: time.Millisecond, Extended: true, Data: []byte("a\x1b[m : b")}},
 	{`%extended-output %0 1200 new words : a`, &output{Pane: 0, Age: 1200 * time.Millisecond, Extended: true, Data: []byte("a")}},
+	{`%extended-output %0 18446744073709551615 : a`, &output{Pane: 0, Age: 1<<63 - 1, Extended: true, Data: []byte("a")}},
 	{`%extended-output %0 0 : `, &output{Pane: 0, Extended: true, Data: []byte{}}},
 	{`%extended-output %0 1`, controlmode.Unknown{Line: `%extended-output %0 1`}},
 	{`%extended-output %0 x : a`, controlmode.Unknown{Line: `%extended-output %0 x : a`}},
 	{`%extended-output %0`, controlmode.Unknown{Line: `%extended-output %0`}},
 	{`%pause %7`, controlmode.Pause{Pane: 7}},
 	{`%continue %7`, controlmode.Continue{Pane: 7}},
+	{`%window-nonsense @7`, controlmode.Unknown{Line: `%window-nonsense @7`}},
 	{`%pane-mode-changed %7`, controlmode.PaneModeChanged{Pane: 7}},
 	{`%pane-mode-changed @7`, controlmode.Unknown{Line: `%pane-mode-changed @7`}},
 	{`%sessions-changed`, controlmode.SessionsChanged{}},
@@ -124,6 +117,10 @@ var notifications = []struct {
 	{`%subscription-changed a $1 b $1 - - - : v`, controlmode.SubscriptionChanged{Name: "a $1 b", Session: ptr(controlmode.SessionID(1)), Value: "v"}},
 	{`%subscription-changed s $1 @2 3 - new words : `, controlmode.SubscriptionChanged{Name: "s", Session: ptr(controlmode.SessionID(1)), Window: ptr(controlmode.WindowID(2)), Index: ptr(3)}},
 	{`%subscription-changed s $1 @2 3 - :`, controlmode.SubscriptionChanged{Name: "s", Session: ptr(controlmode.SessionID(1)), Window: ptr(controlmode.WindowID(2)), Index: ptr(3)}},
+	{`%subscription-changed s - - - - : v`, controlmode.SubscriptionChanged{Name: "s", Value: "v"}},
+	{`%subscription-changed s $1 x 3 %4 : v`, controlmode.Unknown{Line: `%subscription-changed s $1 x 3 %4 : v`}},
+	{`%subscription-changed s $1 @2 x %4 : v`, controlmode.Unknown{Line: `%subscription-changed s $1 @2 x %4 : v`}},
+	{`%subscription-changed s $1 @2 3 x : v`, controlmode.Unknown{Line: `%subscription-changed s $1 @2 3 x : v`}},
 	{`%subscription-changed s $1 @2 : v`, controlmode.Unknown{Line: `%subscription-changed s $1 @2 : v`}},
 	{`%subscription-changed s $1 @2 3 %4`, controlmode.Unknown{Line: `%subscription-changed s $1 @2 3 %4`}},
 	{`%paste-buffer-changed buffer0`, controlmode.PasteBufferChanged{Name: "buffer0"}},
@@ -176,12 +173,32 @@ func TestBlocks(t *testing.T) {
 		"C01 text":        {"%begin 1 2 1\n%begin 1 2 1\n%output %0 hi\n%exit\n%pause %0\n%end 1 2 1\n", block("1 2 1", false, "%begin 1 2 1\n%output %0 hi\n%exit\n%pause %0\n")},
 		"CR in a body":    {"%begin 1 2 1\na\r\n\r\n%end 1 2 1\n", block("1 2 1", false, "a\r\n\r\n")},
 		"CR LF":           {"%begin 1 2 1\r\na\r\n\r\nb\r\r\nc\rd\r\n" + long + "\r\n%end 1 2 1\r\n", block("1 2 1", false, "a\n\nb\r\nc\rd\n"+long+"\n")},
+		"CR LF, long":     {"%begin 1 2 1\r\n" + long + "\r" + long + "\r\r\n%end 1 2 1\r\n", block("1 2 1", false, long+"\r"+long+"\r\n")},
 		"largest numbers": {"%begin 18446744073709551615 4294967295 1\n%end 18446744073709551615 4294967295 1\n", block("18446744073709551615 4294967295 1", false, "")},
 		"a fourth field":  {"%begin 1 2 1 x\na\n%end 1 2 1\n%end 1 2 1 x\n", block("1 2 1", false, "a\n%end 1 2 1\n")},
-		"notification after a block": {"%begin 1 2 1\na\n%end 1 2 1\n%pause %3\n",
-			append(block("1 2 1", false, "a\n"), controlmode.Pause{Pane: 3})},
+		"notification after a block": {
+			"%begin 1 2 1\na\n%end 1 2 1\n%pause %3\n",
+			append(block("1 2 1", false, "a\n"), controlmode.Pause{Pane: 3}),
+		},
 	} {
 		t.Run(name, func(t *testing.T) { everySplit(t, controlmode.Parser{}, tt.in, tt.want) })
+	}
+}
+
+// A body longer than what is kept for the next one belongs to the receiver too.
+func TestLargeBodies(t *testing.T) {
+	var in strings.Builder
+	var want events
+	for i, n := range []int{10, 200 << 10, 20, 70 << 10, 0} {
+		body := strings.Repeat(string(rune('a'+i)), n) + "\n"
+		fmt.Fprintf(&in, "%%begin 1 %d 1\n%s%%end 1 %d 1\n", i, body, i)
+		want = append(want, block(fmt.Sprintf("1 %d 1", i), false, body)...)
+	}
+	for _, size := range []int{100, 4096, 1 << 20} {
+		got, err := collect(new(controlmode.Parser), slices.Collect(slices.Chunk([]byte(in.String()), size))...)
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("chunks of %d: %v", size, err)
+		}
 	}
 }
 
@@ -224,7 +241,7 @@ func TestLineLimit(t *testing.T) {
 }
 
 func TestProtocolErrors(t *testing.T) {
-	for _, in := range []string{"%end 1 2 1", "%error 1 2 1", "%end", "%error x", "%begin", "%begin 1 2", "%begin 1 x 1", "%begin 1  2 1", "%begin 1 2 -1", "%begin 18446744073709551616 2 1"} {
+	for _, in := range []string{"%end 1 2 1", "%error 1 2 1", "%end", "%error x", "%begin", "%begin 1 2", "%begin 1 x 1", "%begin 1  2 1", "%begin 1 2 -1", "%begin 18446744073709551616 2 1", "%begin 1 2 1 " + strings.Repeat("x", 160)} {
 		p := new(controlmode.Parser)
 		got, err := collect(p, []byte("%exit\n"+in+"\n%exit\n"), []byte("%exit\n"))
 		var perr *controlmode.ProtocolError

@@ -2,7 +2,6 @@ package controlmode
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -72,9 +71,8 @@ type AttachConfig struct {
 // ErrNoBinary if there is no tmux; whether there is a server and the session,
 // Run tells.
 //
-// The child has no parent-death signal: on Linux that is tied to the thread that
-// forked, not to the process. It ends all the same when this process does,
-// however it does: tmux takes the end of its connection as a detach.
+// The child ends when this process does, however it does: its terminal hangs up
+// (see startPipe for what a pipe needs).
 func Attach(cfg AttachConfig) (*Process, error) {
 	path, err := lookBinary(cfg.Bin)
 	if err != nil {
@@ -102,9 +100,6 @@ func Attach(cfg AttachConfig) (*Process, error) {
 		err = fmt.Errorf("unknown transport %q", cfg.Transport)
 	}
 	if err != nil {
-		if errors.Is(err, os.ErrNotExist) {
-			err = fmt.Errorf("%w: %w", ErrNoBinary, err)
-		}
 		return nil, fmt.Errorf("starting tmux: %w", err)
 	}
 	p.Client = NewClient(conn, cfg.Options)

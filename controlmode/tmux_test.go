@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -125,6 +127,8 @@ func forTransports(t *testing.T, f func(t *testing.T, transport controlmode.Tran
 func TestTmuxAttachAndDetach(t *testing.T) {
 	forTransports(t, func(t *testing.T, tr controlmode.Transport) {
 		s := startServer(t)
+		// Without -E tmux would take this from our environment, that is remove it.
+		s.ask(t, "set-environment", "-t", "main", "SSH_AUTH_SOCK", "/agent")
 		before := s.ask(t, "show-environment", "-t", "main")
 		c := s.attach(t, controlmode.AttachConfig{Transport: tr, Flags: []string{"ignore-size", "no-output"}})
 		if got := c.run(t, "display-message", "-p", "#{client_pid} #{client_flags} #{client_utf8}"); !strings.HasPrefix(got, strconv.Itoa(c.PID())+" ") ||
@@ -223,6 +227,15 @@ func TestTmuxServerDies(t *testing.T) {
 	})
 }
 
+func TestAttachConfigRefused(t *testing.T) {
+	if _, err := controlmode.Attach(controlmode.AttachConfig{Bin: "/bin/true", Transport: "telegraph"}); err == nil {
+		t.Error("an unknown transport was accepted")
+	}
+	if got := (controlmode.Socket{Name: "n"}).Args(); !slices.Equal(got, []string{"-L", "n"}) {
+		t.Error(got)
+	}
+}
+
 // D11: a stopped server costs every caller its deadline and no more, leaves
 // nothing behind, and is served again when it goes on.
 func TestD11StoppedServer(t *testing.T) {
@@ -266,7 +279,8 @@ func TestTmuxFencedCapture(t *testing.T) {
 		want := "%end 1 2 1\n%output %0 hi\n%exit"
 		for got := ""; got != want; {
 			req := controlmode.Request{Fence: true, Commands: []controlmode.Command{
-				controlmode.Cmd("display-message", "-p", "-t", "%0", "#{cursor_y}"), controlmode.Cmd("capture-pane", "-p", "-t", "%0")}}
+				controlmode.Cmd("display-message", "-p", "-t", "%0", "#{cursor_y}"), controlmode.Cmd("capture-pane", "-p", "-t", "%0"),
+			}}
 			reply, err := c.Do(t.Context(), req)
 			if err != nil || len(reply.Blocks) != 2 {
 				t.Fatalf("Do = %+v, %v", reply, err)
@@ -325,7 +339,8 @@ func readInStorm(t *testing.T, c *control) {
 			controlmode.Cmd("display-message", "-p", "-t", "%0", mark+" #{cursor_y}"),
 			controlmode.Cmd("capture-pane", "-p", "-t", "%0"),
 			controlmode.Cmd("list-panes", "-a", "-F", "#{pane_id}"),
-			controlmode.Cmd("list-clients", "-F", "#{client_pid}")}}
+			controlmode.Cmd("list-clients", "-F", "#{client_pid}"),
+		}}
 		reply, err := c.Do(t.Context(), req)
 		if err != nil || len(reply.Blocks) != 4 || !strings.HasPrefix(string(reply.Blocks[0].Body), mark+" ") ||
 			!strings.HasPrefix(string(reply.Blocks[2].Body), "%0\n") || strings.Count(string(reply.Blocks[3].Body), "\n") != 2 {
@@ -333,6 +348,43 @@ func readInStorm(t *testing.T, c *control) {
 			return
 		}
 	}
+}
+
+// What Event has seen when Begin runs is exactly what the capture shows.
+func TestTmuxBeginIsTheInstantOfTheScreen(t *testing.T) {
+	forTransports(t, func(t *testing.T, tr controlmode.Transport) {
+		s := startServer(t, "new-session", "-d", "-s", "main", "-x", "80", "-y", "24", `i=0; while :; do i=$((i+1)); echo "$i"; done`)
+		var stream, seen []byte // of the reader goroutine, read after Do
+		c := s.attach(t, controlmode.AttachConfig{Transport: tr, Options: controlmode.Options{Event: func(ev controlmode.Event) {
+			if o, ok := ev.(*controlmode.Output); ok {
+				stream = append(stream, o.Data...)
+				stream = stream[max(0, len(stream)-100):]
+			}
+		}}})
+		for moved := 0; moved < 40; {
+			req := controlmode.Request{
+				Fence:    true,
+				Commands: []controlmode.Command{controlmode.Cmd("display-message", "-p", "x"), controlmode.Cmd("capture-pane", "-p", "-t", "%0")},
+				Begin: func(i int) {
+					if i == 1 {
+						seen = append(seen[:0], stream...)
+					}
+				},
+			}
+			reply, err := c.Do(t.Context(), req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows, numbers := strings.Fields(string(reply.Blocks[1].Body)), strings.Fields(string(seen))
+			if len(rows) < 23 || len(numbers) < 3 {
+				continue // too early
+			}
+			moved++
+			if got, want := rows[len(rows)-2:], numbers[len(numbers)-2:]; !slices.Equal(got, want) {
+				t.Fatalf("the screen ends in %q, the output in %q", got, want)
+			}
+		}
+	})
 }
 
 // A command alias of the user makes another number of blocks; only the request
@@ -343,7 +395,8 @@ func TestTmuxAliasShift(t *testing.T) {
 	s.ask(t, "set-option", "-s", "command-alias[100]", "list-windows=list-sessions ; list-clients")
 	c := s.attach(t, controlmode.AttachConfig{})
 	req := controlmode.Request{Fence: true, Commands: []controlmode.Command{
-		controlmode.Cmd("display-message", "-p", "a"), controlmode.Cmd("list-windows"), controlmode.Cmd("display-message", "-p", "b")}}
+		controlmode.Cmd("display-message", "-p", "a"), controlmode.Cmd("list-windows"), controlmode.Cmd("display-message", "-p", "b"),
+	}}
 	if _, err := c.Do(t.Context(), req); !errors.Is(err, controlmode.ErrBlocks) {
 		t.Errorf("Do = %v", err)
 	}
@@ -407,20 +460,46 @@ func TestTmuxClientProcessDies(t *testing.T) {
 	})
 }
 
-// The client process ends with ours, however ours ends.
+// The client process ends with ours, however ours ends, and does not keep a
+// server from ending.
 func TestTmuxClientEndsWithItsParent(t *testing.T) {
 	forTransports(t, func(t *testing.T, tr controlmode.Transport) {
-		s := startServer(t)
-		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), helperSocket+"="+s.Socket.Path, "CONTROLMODE_TEST_HELPER_TRANSPORT="+string(tr))
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		for s.ask(t, "list-clients") == "" {
-		}
-		cmd.Process.Kill()
-		cmd.Wait()
-		for s.ask(t, "list-clients") != "" {
+		for _, dying := range []bool{false, true} {
+			s := startServer(t, "new-session", "-d", "-s", "main", "-x", "80", "-y", "24", "while :; do echo x; done")
+			server, _ := strconv.Atoi(s.ask(t, "display-message", "-p", "#{pid}"))
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = append(os.Environ(), helperSocket+"="+s.Socket.Path, "CONTROLMODE_TEST_HELPER_TRANSPORT="+string(tr))
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			client := 0
+			for client == 0 {
+				client, _ = strconv.Atoi(s.ask(t, "list-clients", "-F", "#{client_pid}"))
+			}
+			if dying {
+				// A control client that is behind keeps a server that wants to exit
+				// waiting for it (tmux 3.3a: for ever, even when nobody is left to
+				// read), so its process must go.
+				for s.ask(t, "display-message", "-p", "#{client_written}") == "" {
+				}
+				s.ask(t, "kill-server")
+			}
+			cmd.Process.Kill()
+			cmd.Wait()
+			for !ended(client) {
+			}
+			for dying && !ended(server) {
+			}
 		}
 	})
+}
+
+// ended tells whether a process is gone or waits only for its parent to notice.
+func ended(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return true
+	}
+	after := strings.LastIndexByte(string(stat), ')')
+	return strings.HasPrefix(string(stat[after:]), ") Z")
 }

@@ -90,6 +90,37 @@ func (t terminal) Close() error {
 // startPipe starts cmd on one end of a socket pair and returns the other. Only
 // our end is non-blocking: a child that inherits a non-blocking one breaks.
 func startPipe(cmd *exec.Cmd) (io.ReadWriteCloser, error) {
+	leash, end, err := pty.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer end.Close()
+	ours, theirs, err := socketPair()
+	if err != nil {
+		leash.Close()
+		return nil, err
+	}
+	defer theirs.Close()
+	conn := stream{ours, leash}
+	cmd.Stdin, cmd.Stdout = theirs, theirs
+	// The leash is the child's controlling terminal, for nothing but to hang up
+	// when this process ends, however it does. The end of the socket pair alone
+	// is not enough: with output queued for the client, a server that is told to
+	// exit waits for it for ever, and keeps the client process (tmux 3.3a to
+	// 3.7c; 3.8 gives up). A parent-death signal would not do: on Linux it is
+	// tied to the thread that forked, not to the process.
+	cmd.ExtraFiles = []*os.File{end}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 3} // 3 is ExtraFiles[0] in the child
+	if err := cmd.Start(); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+// socketPair makes a connected pair of which the first is non-blocking. Both
+// are close-on-exec.
+func socketPair() (ours, theirs *os.File, err error) {
 	syscall.ForkLock.RLock() // no fork may see the pair before it is close-on-exec
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err == nil {
@@ -98,28 +129,21 @@ func startPipe(cmd *exec.Cmd) (io.ReadWriteCloser, error) {
 	}
 	syscall.ForkLock.RUnlock()
 	if err != nil {
-		return nil, os.NewSyscallError("socketpair", err)
+		return nil, nil, os.NewSyscallError("socketpair", err)
 	}
-	theirs := os.NewFile(uintptr(fds[1]), "tmux")
-	defer theirs.Close()
 	if err := unix.SetNonblock(fds[0], true); err != nil {
 		unix.Close(fds[0])
-		return nil, os.NewSyscallError("fcntl", err)
+		unix.Close(fds[1])
+		return nil, nil, os.NewSyscallError("fcntl", err)
 	}
-	ours := os.NewFile(uintptr(fds[0]), "tmux")
-	cmd.Stdin, cmd.Stdout = theirs, theirs
-	// A session of its own, so that a Ctrl-C in the daemon's terminal does not
-	// end the client before we have.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := cmd.Start(); err != nil {
-		ours.Close()
-		return nil, err
-	}
-	return stream{ours}, nil
+	return os.NewFile(uintptr(fds[0]), "tmux"), os.NewFile(uintptr(fds[1]), "tmux"), nil
 }
 
 // stream is our end of a socket pair.
-type stream struct{ *os.File }
+type stream struct {
+	*os.File
+	leash *os.File
+}
 
 // Read turns ECONNRESET, which is how Linux tells that the other end was closed
 // with something of ours unread, into end of file.
@@ -129,4 +153,11 @@ func (s stream) Read(b []byte) (int, error) {
 		err = io.EOF
 	}
 	return n, err
+}
+
+// Close ends the connection and hangs up.
+func (s stream) Close() error {
+	err := s.File.Close()
+	s.leash.Close()
+	return err
 }

@@ -16,8 +16,10 @@ type Version struct {
 	Before bool
 }
 
-var versionRE = regexp.MustCompile(`^(?:tmux )?((next-)?(\d{1,4})\.(\d{1,4})([a-z]?)(-rc\d*)?(?:[-+~].*)?)$`)
-var unnumberedRE = regexp.MustCompile(`^(?:tmux )?(master|openbsd-\d+\.\d+)$`)
+var (
+	versionRE    = regexp.MustCompile(`^(?:tmux )?((next-)?(\d{1,4})\.(\d{1,4})([a-z]?)(-rc\d*)?(?:[-+~].*)?)$`)
+	unnumberedRE = regexp.MustCompile(`^(?:tmux )?(master|openbsd-\d+\.\d+)$`)
+)
 
 // ParseVersion reads the output of tmux -V or the format #{version}. "master" and
 // "openbsd-7.4" do not tell which tmux they are; they count as 3.2a, the oldest
