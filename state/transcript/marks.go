@@ -97,6 +97,7 @@ func (t *Transcript) hyperlink(s []byte) {
 	}
 	if _, uri, ok := strings.Cut(string(s), ";"); ok {
 		t.pen.link = uri != ""
+		t.restyle()
 	}
 }
 

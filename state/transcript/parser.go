@@ -83,7 +83,7 @@ func (t *Transcript) parse(b []byte, at time.Time) {
 			n++
 		}
 		if n > 0 {
-			t.utf8Need = 0
+			t.stopRune(1)
 			t.print(b[:n], t.off, 1)
 			b = b[n:]
 			continue
@@ -296,7 +296,7 @@ func (t *Transcript) control(c byte) {
 	if c == 0x7f {
 		return
 	}
-	t.utf8Need = 0
+	t.stopRune(0)
 	t.canRepeat = false
 	if t.replay {
 		return // it had its effect when it first came
@@ -355,6 +355,17 @@ func (t *Transcript) topBit(c byte) {
 	t.printRune(r)
 	if t.profile >= Profile35 {
 		t.lastRune, t.canRepeat = r, true
+	}
+}
+
+// stopRune drops a character that something else has cut short. The bytes
+// before the one that cut it are counted already, step is what is missing.
+func (t *Transcript) stopRune(step int64) {
+	if t.utf8Need != 0 {
+		t.utf8Need = 0
+		t.off += step
+		t.badRune()
+		t.off -= step
 	}
 }
 

@@ -43,6 +43,7 @@ func (t *Transcript) store(r *row, run []byte, start, step int64) {
 	}
 	cells := r.cells[from:end:end]
 	run = run[:len(cells)]
+	space := t.pen.space
 	first, last := -1, 0
 	for i, b := range run {
 		old := cells[i]
@@ -50,6 +51,9 @@ func (t *Transcript) store(r *row, run []byte, start, step int64) {
 			continue
 		}
 		cells[i] = cell(b)
+		if b == ' ' {
+			cells[i] = space | cellSpace
+		}
 		if (old^cell(b))&cellLook != 0 {
 			if first < 0 {
 				first = i
@@ -141,10 +145,14 @@ func (t *Transcript) setCell(r *row, x int, c cell) {
 
 // ascii is the cell of a printable byte in the current character set.
 func (t *Transcript) ascii(b byte) cell {
-	if t.lineDrawing() {
-		return cell(b) | cellACS
+	c := cell(b)
+	if b == ' ' {
+		c |= t.pen.space
 	}
-	return cell(b)
+	if t.lineDrawing() {
+		c |= cellACS
+	}
+	return c
 }
 
 func (t *Transcript) lineDrawing() bool {
@@ -188,7 +196,7 @@ func (t *Transcript) put(c cell, width int) {
 	room := uint32(sx - width)
 	skip := true
 	if t.insertMode {
-		t.insertCells(t.cx, t.cy, width, backgroundDefault)
+		t.insertCells(t.cx, t.cy, width, 0)
 		skip = false
 	}
 	if t.wrapMode && uint32(t.cx) > room {

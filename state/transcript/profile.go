@@ -72,7 +72,7 @@ func (p Profile) width(r rune) int {
 	if forcedWide(p, r) {
 		return 2
 	}
-	if p >= Profile36 && r >= 0x1f1e6 && r <= 0x1f1ff {
+	if isRegional(r) {
 		return 1
 	}
 	if w < 0 {

@@ -25,10 +25,10 @@ import (
 // has parsed everything before the question, so nothing sleeps.
 
 const (
-	feederEnv = "TRANSCRIPT_FEEDER"    // socket of the rig
-	tmuxEnv   = "TMUX_MCPD_TEST_TMUX"  // path of the tmux to compare with
-	fence     = "\x1b\\\x18\x1b[>q"    // ends whatever is open, then asks
-	separator = "=transcript-capture=" // between the answers of one call
+	feederEnv = "TRANSCRIPT_FEEDER"       // socket of the rig
+	tmuxEnv   = "TMUX_MCPD_TEST_TMUX"     // path of the tmux to compare with
+	fence     = "\x1b\\\x1b\\\x18\x1b[>q" // ends whatever is open, then asks
+	separator = "=transcript-capture="    // between the answers of one call
 )
 
 // feed is the program in the pane.

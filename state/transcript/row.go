@@ -81,7 +81,7 @@ func (r *row) textEnd() int {
 
 // newRow takes a row from the pool or makes one. It has no cells unless the
 // background is coloured (grid.c, grid_empty_line).
-func (t *Transcript) newRow(background bool) *row {
+func (t *Transcript) newRow(bg colour) *row {
 	var r *row
 	if n := len(t.pool); n > 0 {
 		r = t.pool[n-1]
@@ -92,8 +92,9 @@ func (t *Transcript) newRow(background bool) *row {
 	}
 	t.nextID++
 	r.id = t.nextID
-	if background {
+	if bg.set() {
 		r.expand(t.width, t.width)
+		t.blank(r, 0, t.width, t.blankCell(bg))
 	}
 	return r
 }
@@ -136,7 +137,7 @@ func (t *Transcript) touch(r *row, from, end int, off int64) {
 
 // wipe empties a row in place (grid.c, grid_free_line, grid_empty_line): its
 // cells, its wrap flag and what it had used.
-func (t *Transcript) wipe(r *row, background bool) {
+func (t *Transcript) wipe(r *row, bg colour) {
 	if !r.isBlank() {
 		t.touch(r, 0, 0, t.off)
 		r.rewrote = t.off
@@ -147,7 +148,8 @@ func (t *Transcript) wipe(r *row, background bool) {
 	r.used, r.solid = 0, 0
 	r.wrapped, r.wide, r.acs = false, false, false
 	r.born, r.ended = 0, 0
-	if background {
+	if bg.set() {
 		r.expand(t.width, t.width)
+		t.blank(r, 0, t.width, t.blankCell(bg))
 	}
 }

@@ -85,17 +85,17 @@ func (t *Transcript) backspace() {
 	}
 }
 
-// tab moves to the next stop, or the last column.
+// tab moves to the next stop, or the last column. From 3.6 on a tab over blank
+// columns of one style is stored, and captured as a tab.
 func (t *Transcript) tab() {
 	if t.cx >= t.width-1 {
 		return
 	}
-	from := t.cx
-	x := from
-	blank := true
-	r := t.rows[t.cy]
+	r, x := t.rows[t.cy], t.cx
+	first, blank := r.at(x), true
 	for {
-		if blank && !r.at(x).blank() || r.at(x).padding() || r.at(x)&cellTab != 0 {
+		c := r.at(x)
+		if c&(cellValue|cellCluster|cellPadding) != cellSpace || (c^first)&^cellCleared != 0 || c.width() != 1 {
 			blank = false
 		}
 		x++
@@ -103,8 +103,8 @@ func (t *Transcript) tab() {
 			break
 		}
 	}
-	if t.profile >= Profile36 && blank && x-from <= clusterBytes36 {
-		t.putTab(x - from)
+	if t.profile >= Profile36 && blank && x-t.cx <= clusterBytes36 {
+		t.putTab(x - t.cx)
 		return
 	}
 	t.cx = x
@@ -150,7 +150,7 @@ func (t *Transcript) wrap() {
 	r := t.rows[t.cy]
 	r.wrapped = true
 	same := t.last == r
-	t.down(backgroundDefault)
+	t.down(0)
 	if same && t.rows[t.cy] != r {
 		// The next change is of the same line, not a change elsewhere.
 		t.last = t.rows[t.cy]
@@ -158,7 +158,7 @@ func (t *Transcript) wrap() {
 	t.setCursor(0, -1)
 }
 
-func (t *Transcript) down(bg background) {
+func (t *Transcript) down(bg colour) {
 	if t.cy == t.lower {
 		t.scrollUp(t.upper, t.lower, bg)
 	} else if t.cy < t.height-1 {
@@ -214,7 +214,7 @@ func (t *Transcript) deleteLines(n int) {
 
 // eraseLine is EL 2, and EL 0 at column 0.
 func (t *Transcript) eraseLine() {
-	if len(t.rows[t.cy].cells) == 0 && !t.pen.bg.coloured() {
+	if len(t.rows[t.cy].cells) == 0 && !t.pen.bg.set() {
 		return
 	}
 	t.clear(0, t.cy, t.width, 1, t.pen.bg)
@@ -225,7 +225,7 @@ func (t *Transcript) eraseLineRight() {
 		t.eraseLine()
 		return
 	}
-	if t.cx > t.width-1 || t.cx >= len(t.rows[t.cy].cells) && !t.pen.bg.coloured() {
+	if t.cx > t.width-1 || t.cx >= len(t.rows[t.cy].cells) && !t.pen.bg.set() {
 		return
 	}
 	t.clear(t.cx, t.cy, t.width-t.cx, 1, t.pen.bg)
@@ -263,7 +263,7 @@ func (t *Transcript) eraseAbove() {
 }
 
 // eraseScreen is ED 2: the screen goes to history, the cursor stays.
-func (t *Transcript) eraseScreen(bg background) {
+func (t *Transcript) eraseScreen(bg colour) {
 	if t.historyOn() && t.scrollOnClear {
 		t.clearIntoHistory(bg)
 		return
@@ -277,7 +277,7 @@ func (t *Transcript) reset() {
 	t.resetTabs()
 	t.setRegion(0, t.height-1)
 	t.insertMode, t.originMode, t.wrapMode = false, false, true
-	t.eraseScreen(backgroundDefault)
+	t.eraseScreen(0)
 	t.setCursor(0, 0)
 }
 
@@ -298,7 +298,7 @@ func (t *Transcript) alternateOn(cursor bool) {
 	// tmux copies the screen and then frees each of its rows, so the newest
 	// history row loses its wrap flag for good.
 	for y := range t.rows {
-		t.rows[y] = t.newRow(false)
+		t.rows[y] = t.newRow(0)
 	}
 	t.clearWrap(-1)
 	t.alternate = true

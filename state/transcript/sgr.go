@@ -1,15 +1,46 @@
 package transcript
 
 // pen is what tmux's input parser calls its cell, as far as rows depend on it:
-// erasing asks for the background, and a blank is skipped only with the
-// default pen.
+// erasing fills with the background, a blank is skipped only with the default
+// pen, and from 3.6 on a tab is stored only over blanks of one style.
 type pen struct {
-	attr       uint16 // of attr...; 0 is none
-	foreground bool   // not the default
-	bg         background
-	link       bool // inside a hyperlink; only from 3.4 on
+	attr uint16 // of attr...; 0 is none
+	fg   colour
+	bg   colour
+	link bool // inside a hyperlink; only from 3.4 on
+
+	space cell // the style of a printed blank, see styleOf
 
 	g0, g1, shiftOut bool // line drawing in G0, G1; G1 is in use
+}
+
+// styleOf squeezes a style into the bits of a blank cell that a tab uses for
+// its width; 0 is the default style. Different styles rarely meet in one value,
+// and then a stored tab may be read as blanks.
+func styleOf(attr uint16, fg, bg colour, link bool) cell {
+	if attr == 0 && !fg.set() && !bg.set() && !link {
+		return 0
+	}
+	h := (uint32(attr)*31+uint32(fg))*0x9e3779b1 + uint32(bg)*0x85ebca6b
+	if link {
+		h += 0xc2b2ae35
+	}
+	return cell(h>>16%31+1) << cellTabShift
+}
+
+// blankCell is what erasing with a background leaves.
+func (t *Transcript) blankCell(bg colour) cell {
+	if t.profile < Profile36 {
+		return cellBlank
+	}
+	return cellBlank | styleOf(0, 0, bg, false)
+}
+
+// restyle follows a change of the pen.
+func (t *Transcript) restyle() {
+	if t.profile >= Profile36 {
+		t.pen.space = styleOf(t.pen.attr, t.pen.fg, t.pen.bg, t.pen.link)
+	}
 }
 
 const (
@@ -25,16 +56,17 @@ const (
 )
 
 func (p *pen) isDefault() bool {
-	return p.attr == 0 && !p.foreground && !p.bg.coloured() && !p.link && !(p.g0 && !p.shiftOut || p.g1 && p.shiftOut)
+	return p.attr == 0 && !p.fg.set() && !p.bg.set() && !p.link && !(p.g0 && !p.shiftOut || p.g1 && p.shiftOut)
 }
 
 // clear is SGR 0. The hyperlink is no attribute and stays.
 func (p *pen) clear() {
-	p.attr, p.foreground, p.bg = 0, false, backgroundDefault
+	p.attr, p.fg, p.bg = 0, 0, 0
 }
 
 // sgr is CSI m.
 func (t *Transcript) sgr() {
+	defer t.restyle()
 	if t.nArgs == 0 {
 		t.pen.clear()
 		return
@@ -59,13 +91,13 @@ func (p *pen) set(n int) {
 	case n == 0:
 		p.clear()
 	case n >= 30 && n <= 37, n >= 90 && n <= 97:
-		p.foreground = true
+		p.fg = colour(n)
 	case n == 39:
-		p.foreground = false
+		p.fg = 0
 	case n >= 40 && n <= 47, n >= 100 && n <= 107:
-		p.bg = backgroundPalette
+		p.bg = colour(n - 10)
 	case n == 49:
-		p.bg = backgroundDefault
+		p.bg = 0
 	}
 	switch n {
 	case 1:
@@ -121,16 +153,16 @@ func (t *Transcript) sgrColour(i, which int) int {
 	return i
 }
 
-func (t *Transcript) indexed(which, c int) {
-	set := c >= 0 && c <= 255
+func (t *Transcript) indexed(which, n int) {
+	c := colour(0x100 | n)
+	if n < 0 || n > 255 {
+		c = 0
+	}
 	switch which {
 	case 38:
-		t.pen.foreground = set
+		t.pen.fg = c
 	case 48:
-		t.pen.bg = backgroundDefault
-		if set {
-			t.pen.bg = backgroundPalette
-		}
+		t.pen.bg = c
 	}
 }
 
@@ -140,11 +172,12 @@ func (t *Transcript) rgb(which, r, g, b int) bool {
 			return false
 		}
 	}
+	c := colour(1<<24 | r<<16 | g<<8 | b)
 	switch which {
 	case 38:
-		t.pen.foreground = true
+		t.pen.fg = c
 	case 48:
-		t.pen.bg = backgroundRGB
+		t.pen.bg = c
 	}
 	return true
 }

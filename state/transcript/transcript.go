@@ -96,7 +96,7 @@ func New(width, height, historyLimit int, p Profile) *Transcript {
 	t.resetTabs()
 	t.rows = make([]*row, t.height)
 	for y := range t.rows {
-		t.rows[y] = t.newRow(false)
+		t.rows[y] = t.newRow(0)
 	}
 	return t
 }
