@@ -78,7 +78,16 @@ func (t *Transcript) appendCell(b []byte, c cell) []byte {
 	case c&cellValue < utf8.RuneSelf:
 		return append(b, byte(c))
 	}
-	return utf8.AppendRune(b, rune(c&cellValue))
+	return appendRune(b, rune(c&cellValue))
+}
+
+// appendRune encodes a rune. The C library takes F4 90 to F4 BF, beyond the
+// last code point, for a character, and tmux from 3.4 on stores its bytes.
+func appendRune(b []byte, r rune) []byte {
+	if r <= utf8.MaxRune {
+		return utf8.AppendRune(b, r)
+	}
+	return append(b, 0xf0|byte(r>>18), 0x80|byte(r>>12)&0x3f, 0x80|byte(r>>6)&0x3f, 0x80|byte(r)&0x3f)
 }
 
 // intern finds or makes the number of a cluster. It fails when the pane holds

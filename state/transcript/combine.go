@@ -49,7 +49,9 @@ func (t *Transcript) combineNew(c rune, width int) bool {
 }
 
 // widen stores a cell that joining has made two columns wide and moves the
-// cursor on. tmux 3.4 puts the padding one column too far.
+// cursor on. tmux 3.4 puts the padding one column too far. At the margin the
+// padding lies beyond the screen: before 3.6 the cursor then falls back to the
+// last column, later it stays, because the character is not wholly visible.
 func (t *Transcript) widen(r *row, c cell) {
 	x := t.cx - 1
 	t.setCell(r, x, c|cellWide)
@@ -58,7 +60,9 @@ func (t *Transcript) widen(r *row, c cell) {
 		pad++
 	}
 	t.setCell(r, pad, cellSpace|cellPadding)
-	t.setCursor(t.cx+1, -1)
+	if t.profile < Profile36 || t.cx < t.width {
+		t.setCursor(t.cx+1, -1)
+	}
 }
 
 // join says what becomes of a character after another.

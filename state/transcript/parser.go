@@ -348,6 +348,9 @@ func (t *Transcript) topBit(c byte) {
 	n := t.utf8Need
 	t.utf8Need = 0
 	r, size := utf8.DecodeRune(t.utf8[:n])
+	if beyond := t.utf8[0] == 0xf4 && t.utf8[1] >= 0x90; beyond && !t.utf8Bad {
+		r, size = 1<<20|rune(t.utf8[1]&0x3f)<<12|rune(t.utf8[2]&0x3f)<<6|rune(t.utf8[3]&0x3f), n
+	}
 	if t.utf8Bad || size != n {
 		t.badRune()
 		return

@@ -253,11 +253,15 @@ func (t *Transcript) overwrite(r *row, width int) (done bool) {
 		done = true
 	}
 	if width != 1 || now.width() != 1 {
+		rest := cellSpace
+		if now&cellTab != 0 && t.profile == Profile36 {
+			rest |= cellTab // 3.6 and 3.7 leave a tab in every column of a tab
+		}
 		for x := t.cx + width; x < t.width; x++ {
 			if !r.at(x).padding() {
 				break
 			}
-			t.setCell(r, x, cellSpace)
+			t.setCell(r, x, rest)
 			done = true
 		}
 	}
@@ -308,7 +312,7 @@ func (t *Transcript) appendToCell(c rune) {
 // joined is a cell with a character more.
 func (t *Transcript) joined(base cell, add rune) (cell, bool) {
 	b := t.appendCell(t.clusterText[:0], base&^cellTab)
-	b = utf8.AppendRune(b, add)
+	b = appendRune(b, add)
 	t.clusterText = b
 	if len(b) > t.profile.clusterBytes() {
 		return base, false

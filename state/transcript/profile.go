@@ -15,10 +15,11 @@ const (
 	Profile33 Profile = 33 // 3.3, 3.3a; also the nearest for 3.2a
 	Profile34 Profile = 34 // 3.4: variation selectors widen, unassigned is one column
 	Profile35 Profile = 35 // 3.5, 3.5a: REP repeats any character
-	Profile36 Profile = 36 // 3.6 to 3.8: stored tabs, U+FFFD, larger cells
+	Profile36 Profile = 36 // 3.6, 3.7: stored tabs, U+FFFD, larger cells
+	Profile38 Profile = 38 // 3.8: overwriting a stored tab leaves blanks
 
 	// ProfileNewest is for versions that nobody has compared with yet.
-	ProfileNewest = Profile36
+	ProfileNewest = Profile38
 )
 
 // ProfileFor chooses the profile for what tmux answers to #{version}, such as
@@ -50,8 +51,10 @@ func ProfileFor(version string) Profile {
 		return Profile34
 	case a == 3 && b == 5:
 		return Profile35
+	case a == 3 && b <= 7:
+		return Profile36
 	}
-	return Profile36
+	return Profile38
 }
 
 // clusterBytes is how many bytes of text fit into one cell.

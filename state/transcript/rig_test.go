@@ -249,7 +249,7 @@ func tidy(rows []string) []string {
 // render is the transcript's view of a stream.
 func render(width, height int, p Profile, stream []byte) screenshot {
 	t := New(width, height, 2000, p)
-	t.Write(stream, time.Time{})
+	t.Write(append(stream[:len(stream):len(stream)], fence...), time.Time{})
 	return shot(t)
 }
 

@@ -45,10 +45,10 @@ func tmuxText(raw string, acs bool) string {
 	return strings.ReplaceAll(raw, string([]byte{acsByte}), "")
 }
 
-// readText is a row's text as a person reads it.
+// readText is a row's text as a person reads it, always valid UTF-8.
 func readText(raw string, acs bool) string {
 	if !acs || strings.IndexByte(raw, acsByte) < 0 {
-		return raw
+		return strings.ToValidUTF8(raw, "\ufffd")
 	}
 	var b strings.Builder
 	for i := 0; i < len(raw); i++ {
@@ -63,7 +63,7 @@ func readText(raw string, acs bool) string {
 			b.WriteByte(raw[i])
 		}
 	}
-	return b.String()
+	return strings.ToValidUTF8(b.String(), "\ufffd")
 }
 
 // trimBlanks cuts trailing blanks.
