@@ -317,6 +317,9 @@ func (t *Transcript) joined(base cell, add rune) (cell, bool) {
 	if len(b) > t.profile.clusterBytes() {
 		return base, false
 	}
+	if len(b) == clusterBytes36 {
+		b = b[:0] // tmux keeps the size in five bits, and reads this one as empty
+	}
 	n, ok := t.intern(b)
 	if !ok {
 		return base, true // over the cap: the base character stays
