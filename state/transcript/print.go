@@ -318,7 +318,10 @@ func (t *Transcript) joined(base cell, add rune) (cell, bool) {
 		return base, false
 	}
 	if len(b) == clusterBytes36 {
-		b = b[:0] // tmux keeps the size in five bits, and reads this one as empty
+		// tmux keeps the size in five bits below the width (utf8.c), so this one
+		// reads as empty and two columns wide.
+		b = b[:0]
+		base |= cellWide
 	}
 	n, ok := t.intern(b)
 	if !ok {
