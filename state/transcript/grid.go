@@ -15,9 +15,14 @@ func (c colour) set() bool { return c != 0 }
 func (t *Transcript) clearWrap(y int) {
 	switch {
 	case y >= 0 && y < t.height:
-		t.rows[y].wrapped = false
+		if r := t.rows[y]; r.wrapped {
+			r.wrapped = false
+			t.reline(r)
+		}
 	case y == -1 && t.history.len() > 0:
-		t.history.at(t.history.len() - 1).wrapped = false
+		if p := t.history.at(t.history.len() - 1); p.wrapped {
+			p.wrapped, p.cut = false, true
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ type past struct {
 	wrapped bool
 	acs     bool // text holds line drawing
 	left    bool // something else changed between this row and the next of its line
+	cut     bool // tmux took its wrap flag here: the line was one with the next
 }
 
 const (

@@ -209,12 +209,11 @@ func (t *Transcript) put(c cell, width int) {
 	if r.wide && t.overwrite(r, width) {
 		skip = false
 	}
+	if width > 1 || !skip || !t.printed(r, c) {
+		t.setCell(r, t.cx, c)
+	}
 	for x := t.cx + 1; x < t.cx+width; x++ {
 		t.setCell(r, x, cellSpace|cellPadding)
-		skip = false
-	}
-	if !skip || !t.printed(r, c) {
-		t.setCell(r, t.cx, c)
 	}
 	last := 0
 	if !t.wrapMode {

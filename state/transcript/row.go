@@ -153,3 +153,12 @@ func (t *Transcript) wipe(r *row, bg colour) {
 		t.blank(r, 0, t.width, t.blankCell(bg))
 	}
 }
+
+// reline records that a row's logical line has become another: it lost or
+// gained the row below.
+func (t *Transcript) reline(r *row) {
+	if r.born != 0 {
+		t.touch(r, 0, 0, t.off)
+		r.rewrote = t.off
+	}
+}

@@ -148,12 +148,18 @@ func (t *Transcript) lineFeed() {
 // wrap continues a line in the next row. Only this sets the wrap flag.
 func (t *Transcript) wrap() {
 	r := t.rows[t.cy]
+	was := r.wrapped
 	r.wrapped = true
 	same := t.last == r
 	t.down(0)
-	if same && t.rows[t.cy] != r {
-		// The next change is of the same line, not a change elsewhere.
-		t.last = t.rows[t.cy]
+	if next := t.rows[t.cy]; next != r {
+		if !was && !next.isBlank() {
+			t.reline(r)
+		}
+		if same {
+			// The next change is of the same line, not a change elsewhere.
+			t.last = next
+		}
 	}
 	t.setCursor(0, -1)
 }
