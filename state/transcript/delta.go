@@ -207,7 +207,8 @@ func (t *Transcript) continued(l line, offset int64) (place, bool) {
 	case v.born > offset:
 		// A new row of an old line. The reader's text ends with the row before
 		// it unless something else changed in between.
-		if j == l.from || before.born == 0 || before.left != 0 && before.left <= offset || before.ended != 0 {
+		if j == l.from || before.born == 0 || before.left != 0 && before.left <= offset ||
+			v.gap != 0 && v.gap <= offset || before.ended != 0 {
 			return place{}, false
 		}
 		// Blanks at that row's end may have come after the reader looked.

@@ -208,6 +208,7 @@ func (rd *reader) read(r *rapid.T, t *Transcript, opt SinceOptions) Delta {
 		r.Fatalf("dropped without limits: %+v", d)
 	}
 	for _, l := range tell {
+		r.Logf("at %d of %d, %+v: line %d %q continues %v, then at %d", rd.at, t.Offset(), opt, l.line.id, l.text, l.continues, d.Offset)
 		text := strings.TrimSuffix(l.text, "\n")
 		if l.continues {
 			text = rd.lines[l.line.id] + text
@@ -260,7 +261,7 @@ func TestSinceConverges(t *testing.T) {
 			}
 			// A line that tmux has cut in history is told as it was.
 			cut := map[uint64]bool{}
-			for i := range tr.HistorySize() {
+			for i := range tr.history.len() {
 				if tr.history.at(i).cut {
 					cut[tr.lineAt(i).id] = true
 					cut[tr.view(i+1).id] = true

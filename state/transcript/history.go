@@ -13,6 +13,7 @@ type past struct {
 	wrapped bool
 	acs     bool // text holds line drawing
 	left    bool // something else changed between this row and the next of its line
+	gap     bool // the same between the row before and this one
 	cut     bool // tmux took its wrap flag here: the line was one with the next
 }
 
@@ -133,8 +134,11 @@ func (t *Transcript) historyOn() bool { return !t.alternate && t.history.limit >
 // (grid.c, grid_collect_history).
 func (t *Transcript) push(r *row) {
 	h := &t.history
-	if h.n > 0 && h.n >= h.limit {
-		t.trim(min(max(h.limit/10, 1), h.n))
+	if size := t.above + h.n; size > 0 && size >= h.limit {
+		n := min(max(h.limit/10, 1), size)
+		skip := min(n, t.above)
+		t.above -= skip
+		t.trim(n - skip)
 	}
 	t.scratchText = t.appendRaw(t.scratchText[:0], r, r.used)
 	p := past{
@@ -147,6 +151,7 @@ func (t *Transcript) push(r *row) {
 		wrapped: r.wrapped,
 		acs:     r.acs,
 		left:    r.left != 0,
+		gap:     r.gap != 0,
 	}
 	if r.born != 0 {
 		p.born = distance(r.born, r.changed)
@@ -167,6 +172,9 @@ func (t *Transcript) push(r *row) {
 // trim forgets the oldest history rows and remembers how much a late reader
 // will have missed.
 func (t *Transcript) trim(n int) {
+	if n == 0 {
+		return
+	}
 	lines, newest := 0, int64(0)
 	for i := range n {
 		p := t.history.at(i)

@@ -44,31 +44,33 @@ func feed(addr string) error {
 	if err := writeUint(conn, os.Getenv("TMUX_PANE")); err != nil {
 		return err
 	}
-	var size uint32
-	if err := binary.Read(conn, binary.BigEndian, &size); err != nil {
-		return err
-	}
-	stream := make([]byte, size)
-	if _, err := io.ReadFull(conn, stream); err != nil {
-		return err
-	}
-	if _, err := os.Stdout.Write(append(stream, fence...)); err != nil {
-		return err
-	}
-	var answer []byte
-	buf := make([]byte, 4096)
-	for !bytes.Contains(answer, []byte(">|tmux ")) {
-		n, err := os.Stdin.Read(buf)
-		if err != nil {
+	for {
+		var size uint32
+		if err := binary.Read(conn, binary.BigEndian, &size); err == io.EOF {
+			return nil
+		} else if err != nil {
 			return err
 		}
-		answer = append(answer, buf[:n]...)
+		stream := make([]byte, size)
+		if _, err := io.ReadFull(conn, stream); err != nil {
+			return err
+		}
+		if _, err := os.Stdout.Write(stream); err != nil {
+			return err
+		}
+		var answer []byte
+		buf := make([]byte, 4096)
+		for !bytes.Contains(answer, []byte(">|tmux ")) {
+			n, err := os.Stdin.Read(buf)
+			if err != nil {
+				return err
+			}
+			answer = append(answer, buf[:n]...)
+		}
+		if _, err := conn.Write([]byte{1}); err != nil {
+			return err
+		}
 	}
-	if _, err := conn.Write([]byte{1}); err != nil {
-		return err
-	}
-	_, _ = conn.Read(buf) // until the rig has captured
-	return nil
 }
 
 func writeUint(w io.Writer, pane string) error {
@@ -194,11 +196,9 @@ func (r *rig) open(t *testing.T, width, height int) pane {
 	return pane{id: fmt.Sprintf("%%%d", id), conn: conn}
 }
 
-// show feeds a stream to a new pane and captures it.
-func (r *rig) show(t *testing.T, width, height int, stream []byte) screenshot {
+// send writes to the pane and waits until tmux has parsed it.
+func (p pane) send(t *testing.T, stream []byte) {
 	t.Helper()
-	p := r.open(t, width, height)
-	defer p.conn.Close()
 	if err := binary.Write(p.conn, binary.BigEndian, uint32(len(stream))); err != nil {
 		t.Fatal(err)
 	}
@@ -208,12 +208,26 @@ func (r *rig) show(t *testing.T, width, height int, stream []byte) screenshot {
 	if _, err := io.ReadFull(p.conn, make([]byte, 1)); err != nil {
 		t.Fatalf("waiting for the fence: %v", err)
 	}
-	out := r.run(t, "display-message", "-p", "-t", p.id, "#{cursor_x},#{cursor_y} #{alternate_on} #{history_size} #{pane_width}x#{pane_height}",
+}
+
+// show feeds a stream to a new pane and captures it.
+func (r *rig) show(t *testing.T, width, height int, stream []byte) screenshot {
+	t.Helper()
+	p := r.open(t, width, height)
+	defer p.conn.Close()
+	p.send(t, append(stream[:len(stream):len(stream)], fence...))
+	out := r.capture(t, p)
+	r.run(t, "kill-pane", "-t", p.id)
+	return parseScreenshot(t, out, width, height)
+}
+
+// capture asks for everything compared.
+func (r *rig) capture(t *testing.T, p pane) string {
+	t.Helper()
+	return r.run(t, "display-message", "-p", "-t", p.id, "#{cursor_x},#{cursor_y} #{alternate_on} #{history_size} #{pane_width}x#{pane_height}",
 		";", "capture-pane", "-p", "-J", "-S", "-", "-t", p.id,
 		";", "display-message", "-p", separator,
-		";", "capture-pane", "-p", "-S", "-", "-t", p.id,
-		";", "kill-pane", "-t", p.id)
-	return parseScreenshot(t, out, width, height)
+		";", "capture-pane", "-p", "-S", "-", "-t", p.id)
 }
 
 func parseScreenshot(t *testing.T, out string, width, height int) screenshot {
@@ -259,4 +273,39 @@ func shot(t *Transcript) screenshot {
 		Cursor: fmt.Sprintf("%d,%d", x, y), Alternate: t.Alternate(), History: t.HistorySize(),
 		Rows: tidy(t.Rows()), Joined: tidy(t.Joined()),
 	}
+}
+
+// state asks for what a Seed needs.
+func (r *rig) state(t *testing.T, p pane) SeedState {
+	t.Helper()
+	const formats = "#{pane_width} #{pane_height} #{cursor_x} #{cursor_y} #{scroll_region_upper} #{scroll_region_lower} " +
+		"#{wrap_flag} #{insert_flag} #{origin_flag} #{alternate_on} #{alternate_saved_x} #{alternate_saved_y} " +
+		"#{history_size} #{history_limit} [#{pane_tabs}]"
+	mark := []string{";", "display-message", "-p", separator}
+	args := []string{"display-message", "-p", "-t", p.id, formats}
+	for _, c := range [][]string{
+		{"-e", "-N", "-S", "-2000"}, {"-J", "-S", "-2000"}, {"-a", "-q", "-e", "-N"}, {"-a", "-q", "-J"}, {"-P", "-C"},
+	} {
+		args = append(append(args, mark...), append([]string{";", "capture-pane", "-p", "-t", p.id}, c...)...)
+	}
+	parts := strings.Split(r.run(t, args...), separator+"\n")
+	if len(parts) != 6 {
+		t.Fatalf("%d parts", len(parts))
+	}
+	var s SeedState
+	var wrap, insert, origin, alternate int
+	var tabs string
+	if _, err := fmt.Sscan(parts[0], &s.Width, &s.Height, &s.CursorX, &s.CursorY, &s.Upper, &s.Lower,
+		&wrap, &insert, &origin, &alternate, &s.AlternateX, &s.AlternateY, &s.HistorySize, &s.HistoryLimit, &tabs); err != nil {
+		t.Fatalf("%q: %v", parts[0], err)
+	}
+	s.Wrap, s.Insert, s.Origin, s.Alternate = wrap == 1, insert == 1, origin == 1, alternate == 1
+	s.Tabs = strings.Trim(tabs, "[]")
+	if s.AlternateX == 1<<32-1 {
+		s.AlternateX, s.AlternateY = -1, -1
+	}
+	s.Styled, s.Joined = []byte(parts[1]), []byte(parts[2])
+	s.SavedStyled, s.SavedJoined = []byte(parts[3]), []byte(parts[4])
+	s.Pending = []byte(parts[5])
+	return s
 }

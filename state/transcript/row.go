@@ -21,6 +21,7 @@ type row struct {
 	rewrote int64  // last change of text that was there already
 	ended   int64  // first time a line feed left the row
 	left    int64  // first change elsewhere after the last one here
+	gap     int64  // the same for a row that a line wrapped into, before its first
 
 	// solid is the column below which the row's text has been given out or is
 	// followed by text: a change at or beyond it only continues the row.
@@ -115,6 +116,14 @@ func (t *Transcript) touch(r *row, from, end int, off int64) {
 	if from < r.solid {
 		r.rewrote = off
 	}
+	switch {
+	case r.left == 0:
+	case r.born == 0:
+		r.gap = r.left
+	default:
+		t.partials.leave(r.id, r.left)
+	}
+	r.left = 0
 	r.changed = off
 	if r.born == 0 {
 		r.born = off
@@ -123,10 +132,6 @@ func (t *Transcript) touch(r *row, from, end int, off int64) {
 		r.solid = end
 	}
 	t.changed = off
-	if r.left != 0 {
-		t.partials.leave(r.id, r.left)
-		r.left = 0
-	}
 	if t.last != r {
 		if t.last != nil && t.last.left == 0 {
 			t.last.left = off

@@ -292,6 +292,7 @@ func (t *Transcript) alternateOn(cursor bool) {
 	if !t.alternateScreen || t.alternate {
 		return
 	}
+	t.notePartial() // a reader may stand here, see since
 	if cursor {
 		t.savedX, t.savedY, t.savedSet = t.cx, t.cy, true
 	}

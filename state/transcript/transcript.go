@@ -18,6 +18,7 @@ type Transcript struct {
 	width, height int
 	rows          []*row // the visible rows
 	history       history
+	above         int // history rows that tmux has and a seed did not bring
 
 	cx, cy       int // cx may be width: the next character wraps
 	upper, lower int // scroll region, inclusive
@@ -140,7 +141,7 @@ func (t *Transcript) Cursor() (x, y int) { return t.cx, t.cy }
 func (t *Transcript) Alternate() bool { return t.alternate }
 
 // HistorySize is the number of rows above the screen.
-func (t *Transcript) HistorySize() int { return t.history.len() }
+func (t *Transcript) HistorySize() int { return t.above + t.history.len() }
 
 // Stale tells that tmux has rewrapped rows in a way that is not copied here,
 // so that the transcript needs a Reseed: the pane was resized while it showed
@@ -155,4 +156,5 @@ func (t *Transcript) clearHistory() {
 		t.trim(n)
 	}
 	t.history.clear()
+	t.above = 0
 }

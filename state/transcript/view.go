@@ -4,7 +4,7 @@ package transcript
 type view struct {
 	id                            uint64
 	changed, born, rewrote, ended int64
-	left                          int64 // 1 for "some time" in history
+	left, gap                     int64 // 1 for "some time" in history
 	wrapped, past                 bool
 }
 
@@ -30,13 +30,16 @@ func (t *Transcript) view(i int) view {
 		if p.left {
 			v.left = 1
 		}
+		if p.gap {
+			v.gap = 1
+		}
 		return v
 	}
 	i -= t.history.len()
 	rows := t.main()
 	r := rows[i]
 	return view{id: r.id, changed: r.changed, born: r.born, rewrote: r.rewrote, ended: r.ended,
-		left: r.left, wrapped: r.wrapped && i < len(rows)-1}
+		left: r.left, gap: r.gap, wrapped: r.wrapped && i < len(rows)-1}
 }
 
 // rawText is a row's text in the internal form.
