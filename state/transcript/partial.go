@@ -1,0 +1,63 @@
+package transcript
+
+// partial says how much of a row's text a reader at an offset has been given.
+// Readers stand between two chunks, so it is enough to note the row that
+// changed last at the end of each chunk.
+type partial struct {
+	id   uint64
+	off  int64 // the row's last change when it was noted
+	end  int   // bytes of the row's text given out
+	left int64 // first change of another row after off, 0 if the row went on first
+}
+
+// partials is a ring of the newest ones. What is no longer in it is given whole
+// again, never lost.
+type partials struct {
+	ring [64]partial
+	n    int // ever added
+}
+
+func (p *partials) add(e partial) {
+	p.ring[p.n%len(p.ring)] = e
+	p.n++
+}
+
+// find is the newest partial of a row at or before an offset.
+func (p *partials) find(id uint64, off int64) *partial {
+	for i := p.n - 1; i >= max(p.n-len(p.ring), 0); i-- {
+		if e := &p.ring[i%len(p.ring)]; e.id == id && e.off <= off {
+			return e
+		}
+	}
+	return nil
+}
+
+// leave notes that something else changed before the row went on.
+func (p *partials) leave(id uint64, off int64) {
+	if e := p.find(id, 1<<63-1); e != nil && e.left == 0 {
+		e.left = off
+	}
+}
+
+// notePartial is called at the end of each chunk.
+//
+// A line that no line feed has left yet ends where its text ends, or at the
+// cursor when that stands behind blanks of the same row: "$ " is a prompt with
+// its blank. What is given out once stays what it was even if more blanks
+// follow, since blanks alone are no news.
+func (t *Transcript) notePartial() {
+	r := t.last
+	if r == nil || t.alternate || r.ended != 0 || r.changed == 0 {
+		return
+	}
+	if e := t.partials.find(r.id, r.changed); e != nil && e.off == r.changed {
+		return
+	}
+	end := r.textEnd()
+	if t.cy < len(t.rows) && t.rows[t.cy] == r {
+		end = max(end, min(t.cx, r.used))
+	}
+	t.scratchText = t.appendRaw(t.scratchText[:0], r, end)
+	t.partials.add(partial{id: r.id, off: r.changed, end: len(t.scratchText)})
+	r.solid = end // a change below it is a rewrite, and makes older partials useless
+}
