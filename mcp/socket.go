@@ -136,12 +136,27 @@ func tooLong(path string) error {
 	return fmt.Errorf("%w: %d bytes, at most %d: %s", ErrPathTooLong, len(path), maxSocketPath, path)
 }
 
-// privateDirectory creates dir if needed and refuses one in which others could
-// replace our socket. Its ancestors are the operator's choice.
+// CheckSocketPath applies Listen's rules for a path from the other side, before
+// connecting: in a directory where others can put a socket, an answer proves
+// nothing. It creates nothing; a missing directory is fs.ErrNotExist.
+func CheckSocketPath(path string) error {
+	if len(path) > maxSocketPath {
+		return tooLong(path)
+	}
+	return checkDirectory(filepath.Dir(path))
+}
+
+// privateDirectory creates dir if needed and checks it.
 func privateDirectory(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("socket directory %s: %w", dir, err)
 	}
+	return checkDirectory(dir)
+}
+
+// checkDirectory refuses a directory in which others could replace our socket.
+// Its ancestors are the operator's choice.
+func checkDirectory(dir string) error {
 	// In /tmp anybody can have put a symbolic link of that name first, so the
 	// link itself must be ours too.
 	for _, stat := range []func(string) (fs.FileInfo, error){os.Lstat, os.Stat} {

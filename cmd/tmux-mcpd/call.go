@@ -29,11 +29,7 @@ func call(ctx context.Context, in *invocation) error {
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, in.cfg.timeout)
 	defer cancel()
-	conn, err := connect(ctx, in.cfg)
-	if err != nil {
-		return err
-	}
-	cl, err := newClient(ctx, conn, in.cfg)
+	cl, err := openClient(ctx, in.cfg)
 	if err != nil {
 		return err
 	}

@@ -39,6 +39,15 @@ type message struct {
 	Error  *rpcError       `json:"error"`
 }
 
+// openClient connects, starting a daemon if c allows it, and shakes hands.
+func openClient(ctx context.Context, c *config) (*client, error) {
+	conn, err := connect(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return newClient(ctx, conn, c)
+}
+
 // newClient shakes hands over conn, which it owns from then on. Everything done
 // with the client ends with ctx, for which ctx needs a deadline.
 func newClient(ctx context.Context, conn *net.UnixConn, c *config) (*client, error) {

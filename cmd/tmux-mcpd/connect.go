@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -22,9 +21,6 @@ const (
 	dialTimeout = 2 * time.Second
 	// startTimeout bounds the start of a daemon, the loser of a race included.
 	startTimeout = 10 * time.Second
-	// maxSocketPath is what fits a socket address with its final NUL: 107
-	// bytes on Linux, 103 on macOS.
-	maxSocketPath = len(syscall.RawSockaddrUnix{}.Path) - 1
 	// dialPause is between attempts while a daemon is starting.
 	dialPause = 10 * time.Millisecond
 )
@@ -55,7 +51,9 @@ func connect(ctx context.Context, c *config) (*net.UnixConn, error) {
 // can have put a socket there: what we send may be confidential, and what comes
 // back is believed.
 func dial(ctx context.Context, path string) (*net.UnixConn, error) {
-	if err := checkSocket(path); err != nil {
+	if err := mcp.CheckSocketPath(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, coded(exitUnreachable, "no daemon can be reached: %w", err)
+	} else if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
@@ -76,29 +74,6 @@ func dial(ctx context.Context, path string) (*net.UnixConn, error) {
 // absent tells an error of dial that starting a daemon can mend.
 func absent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)
-}
-
-// checkSocket applies the daemon's rules for the socket's directory from the
-// other side. A directory that does not exist is a daemon that does not run.
-func checkSocket(path string) error {
-	if len(path) > maxSocketPath {
-		return fmt.Errorf("%w: %d bytes, at most %d: %s", mcp.ErrPathTooLong, len(path), maxSocketPath, path)
-	}
-	dir := filepath.Dir(path)
-	for _, stat := range []func(string) (fs.FileInfo, error){os.Lstat, os.Stat} {
-		fi, err := stat(dir)
-		if err != nil {
-			return coded(exitUnreachable, "no daemon can be reached: %w", err)
-		}
-		st, ok := fi.Sys().(*syscall.Stat_t)
-		if !ok || int(st.Uid) != os.Geteuid() {
-			return fmt.Errorf("%w: %s", mcp.ErrForeignDirectory, dir)
-		}
-		if fi.IsDir() && fi.Mode().Perm()&0o022 != 0 {
-			return fmt.Errorf("%w: %s has mode %04o, needs 0700", mcp.ErrOpenDirectory, dir, fi.Mode().Perm())
-		}
-	}
-	return nil
 }
 
 // pause waits for d, or less if ctx ends; it tells whether ctx still lives.

@@ -43,9 +43,7 @@ func detach(ctx context.Context, c *config) error {
 		return err
 	}
 	defer stderr.Close()
-	if err := closeOnExec(); err != nil {
-		return err
-	}
+	closeOnExec()
 	cmd := exec.Command(prog, c.detachedArgs()...)
 	cmd.Dir = "/"
 	cmd.Env = daemonEnv(os.Environ())
@@ -188,15 +186,17 @@ func lastLine(f *os.File, start int64) string {
 // closeOnExec marks every descriptor above the standard three: those we
 // inherited from an MCP client without knowing would otherwise stay open in
 // the daemon for ever, pipes the client waits on among them.
-func closeOnExec() error {
+func closeOnExec() {
 	entries, err := os.ReadDir("/dev/fd")
 	if err != nil {
-		return fmt.Errorf("listing open files: %w", err)
+		for fd := 3; fd < 1024; fd++ { // no /dev or /proc here: the usual range
+			syscall.CloseOnExec(fd)
+		}
+		return
 	}
 	for _, e := range entries {
 		if fd, err := strconv.Atoi(e.Name()); err == nil && fd > 2 {
 			syscall.CloseOnExec(fd)
 		}
 	}
-	return nil
 }

@@ -118,11 +118,7 @@ func status(ctx context.Context, in *invocation) error {
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
 	in.cfg.noStart = true
-	conn, err := connect(ctx, in.cfg)
-	if err != nil {
-		return err
-	}
-	cl, err := newClient(ctx, conn, in.cfg)
+	cl, err := openClient(ctx, in.cfg)
 	if err != nil {
 		return err
 	}
