@@ -355,7 +355,7 @@ func TestDemonstration(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		"tmux-mcpd call list_panes\n%0 demo:0.0 80x", "compiling demo", "step 1 done", "[cursor ltxc1.",
+		"tmux-mcpd call list_panes\n%0 demo:0.0 80x", "compiling demo\n", " done\n[cursor ltxc1.",
 		`"args": ["stdio", "--no-start", "--listen", "` + dir + `/mcpd.sock"]`,
 	} {
 		if !strings.Contains(out.String(), want) {
