@@ -52,6 +52,9 @@ func run(ctx context.Context, c *config, log *zap.Logger, ready func(path string
 		return fmt.Errorf("status: %w", err)
 	}
 
+	// Connections wait in the socket's queue from here on. Said before the
+	// mirror starts, so that it is the first thing said.
+	ready(ln.Path())
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	// The mirror outlives ctx: calls that are being finished still need it.
@@ -74,7 +77,6 @@ func run(ctx context.Context, c *config, log *zap.Logger, ready func(path string
 		}
 	}()
 
-	ready(ln.Path())
 	err = server.Serve(ctx, ln)
 	cause := context.Cause(ctx)
 	end(nil)

@@ -35,8 +35,12 @@ func (p *place) serve(args ...string) *serving {
 	}
 	w.Close()
 	p.t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it has ended in most tests
+		// In order: of a killed one, a child that has not yet become tmux can
+		// hold the socket open for a moment. It has ended in most tests.
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		timer := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
 		_ = cmd.Wait()
+		timer.Stop()
 	})
 	if err := r.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		p.t.Fatal(err)
@@ -166,6 +170,11 @@ func TestServeD01AfterKill(t *testing.T) {
 	if _, err := os.Lstat(p.socket()); err != nil {
 		t.Fatalf("a killed daemon leaves its socket: %v", err)
 	}
+	// A child that has not yet become tmux can hold lock and socket a moment
+	// longer.
+	if err := awaitUnlocked(p.socket() + ".lock"); err != nil {
+		t.Fatal(err)
+	}
 	s = p.serve()
 	if r, err := askStatus(p.socket()); err != nil || r.PID != s.cmd.Process.Pid {
 		t.Errorf("status: %+v, %v", r, err)
@@ -176,6 +185,10 @@ func TestServeLogFile(t *testing.T) {
 	p := newPlace(t)
 	log := filepath.Join(p.dir, "log.json")
 	s := p.serve("--log-file", log)
+	// An answer comes after everything a start logs.
+	if _, err := askStatus(p.socket()); err != nil {
+		t.Fatal(err)
+	}
 	if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
