@@ -35,6 +35,8 @@ var allowed = map[string][]string{
 	},
 	// Pure: a byte stream in, rows out. Testable without anything.
 	"state/transcript": {},
+	// Makes the width table; run by hand.
+	"state/transcript/internal/widthgen": {},
 	// The tools. controlmode only for ids and commands.
 	"mcp": {
 		"tmux-mcpd/controlmode", "tmux-mcpd/state",
