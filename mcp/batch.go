@@ -55,10 +55,14 @@ func batchTool(rows map[string]*tool, excluded names) *tool {
 		items = schema{"not": schema{}} // nothing is left to call
 	}
 	row.params = []param{
-		{name: "operations", kind: kindObjects, required: true, items: items, minItems: 1, maxItems: maxOperations,
-			doc: "The calls, in order."},
-		{name: "onError", enum: []string{onErrorStop, onErrorContinue},
-			doc: "Whether a failed call ends the batch. Default stop."},
+		{
+			name: "operations", kind: kindObjects, required: true, items: items, minItems: 1, maxItems: maxOperations,
+			doc: "The calls, in order.",
+		},
+		{
+			name: "onError", enum: []string{onErrorStop, onErrorContinue},
+			doc: "Whether a failed call ends the batch. Default stop.",
+		},
 	}
 	b.operation = newDecoder([]param{
 		{name: "tool", required: true, enum: row.nested},

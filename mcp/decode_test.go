@@ -80,13 +80,19 @@ func TestDecodeAccepts(t *testing.T) {
 		{"list_sessions", ``, `{}`},
 		{"list_sessions", `null`, `{}`},
 		{"list_sessions", ` { } `, `{}`},
-		{"capture_pane", `{"paneId":"%1","maxLines":3.0,"start":-1e2,"end":-0,"joinWrapped":true}`,
-			`{PaneID:%1 Start:-100 End:0 JoinWrapped:true MaxLines:3 History:false}`},
-		{"capture_pane", `{"pane_id":"%1","max_lines":3,"join_wrapped":false,"history":true}`,
-			`{PaneID:%1 Start:nil End:nil JoinWrapped:false MaxLines:3 History:true}`},
+		{
+			"capture_pane", `{"paneId":"%1","maxLines":3.0,"start":-1e2,"end":-0,"joinWrapped":true}`,
+			`{PaneID:%1 Start:-100 End:0 JoinWrapped:true MaxLines:3 History:false}`,
+		},
+		{
+			"capture_pane", `{"pane_id":"%1","max_lines":3,"join_wrapped":false,"history":true}`,
+			`{PaneID:%1 Start:nil End:nil JoinWrapped:false MaxLines:3 History:true}`,
+		},
 		{"get_tmux_variables", `{"names":"pid","pane":"%2"}`, `{Names:[pid] PaneID:%2}`},
-		{"show_option", `{"name":"status","scope":"global","effective":true}`,
-			`{Name:status Scope:global Target:nil Effective:true}`},
+		{
+			"show_option", `{"name":"status","scope":"global","effective":true}`,
+			`{Name:status Scope:global Target:nil Effective:true}`,
+		},
 		{"find_pane_by_position", `{"window_id":"@3","position":"top-left"}`, `{WindowID:@3 Corner:top-left}`},
 		{"search_panes", `{"pattern":"x","max_lines":2,"max_matches_per_pane":5,"regex":true}`, ``},
 		{"show_hooks", `{"scope":"pane","target":"%1","name":"pane-died"}`, ``},
@@ -171,9 +177,11 @@ func TestDecoderAgreesWithSchema(t *testing.T) {
 
 // drawValue draws a value that is right for the property, nearly right, or wrong.
 func drawValue(t *rapid.T, p *param) any {
-	text := rapid.SampledFrom(append([]string{"", "x", "%1", "%", "%1x", "@1", "$1", "@", "%01", "%99999999999", "pid", "a b", "_a", "a1_",
+	text := rapid.SampledFrom(append([]string{
+		"", "x", "%1", "%", "%1x", "@1", "$1", "@", "%01", "%99999999999", "pid", "a b", "_a", "a1_",
 		"global", "ltxc1." + strings.Repeat("0a", 16) + ".0", "ltxc1." + strings.Repeat("0a", 16) + ".01",
-		"ltxc1." + strings.Repeat("0A", 16) + ".1", "ltxc1." + strings.Repeat("0a", 16) + ".99999999999999999999"}, p.enum...))
+		"ltxc1." + strings.Repeat("0A", 16) + ".1", "ltxc1." + strings.Repeat("0a", 16) + ".99999999999999999999",
+	}, p.enum...))
 	number := rapid.OneOf(
 		rapid.Map(rapid.Int64Range(minSafe-2, maxSafe+2), func(n int64) any { return json.Number(fmt.Sprint(n)) }),
 		rapid.Map(rapid.Int64Range(-3, 3), func(n int64) any { return n }),

@@ -46,9 +46,11 @@ func TestFilterStream(t *testing.T) {
 // streamPiece draws what a program may print, whole and broken.
 func streamPiece() *rapid.Generator[string] {
 	return rapid.OneOf(
-		rapid.SampledFrom([]string{"a", "bc\r\n", "\r", "\n", "\r\r\n", "\t", "é", "漢", "🎉", "\xff", "\xc3", "\xe6\xbc", "\u0085",
+		rapid.SampledFrom([]string{
+			"a", "bc\r\n", "\r", "\n", "\r\r\n", "\t", "é", "漢", "🎉", "\xff", "\xc3", "\xe6\xbc", "\u0085",
 			"\x1b[1m", "\x1b[", "\x1b[?25l", "\x1b]0;t\x07", "\x1b]0;t\x1b\\", "\x1b]x", "\x1bP", "\x1bPq\x1b\x1b\\", "\x1b_a\x1b\\",
-			"\x1bk", "\x1b\\", "\x07", "\x18", "\x1a", "\x1b", "\x1b(0", "\x1b(", "\x00", "\x1b7", ";", "0"}),
+			"\x1bk", "\x1b\\", "\x07", "\x18", "\x1a", "\x1b", "\x1b(0", "\x1b(", "\x00", "\x1b7", ";", "0",
+		}),
 		rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, 4), func(b []byte) string { return string(b) }))
 }
 

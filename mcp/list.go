@@ -13,8 +13,10 @@ import (
 // The listing tools and those that show one entity: they read the model only.
 func listTools() []*tool {
 	metadata := func(name, title, doc string, tables state.Tables, params []param, out schema) tool {
-		return tool{name: name, title: title, toolset: inspect, doc: doc, tables: tables, params: params, output: out,
-			reach: reachNone, effects: []string{effectObserve}, classes: []string{classMetadata}}
+		return tool{
+			name: name, title: title, toolset: inspect, doc: doc, tables: tables, params: params, output: out,
+			reach: reachNone, effects: []string{effectObserve}, classes: []string{classMetadata},
+		}
 	}
 	pane := output(map[string]schema{"pane": paneViewOut()})
 	return []*tool{
@@ -43,8 +45,10 @@ func listTools() []*tool {
 			"Shows one pane.", 0, []param{paneParam(true)}, pane), paneInfo),
 		define(metadata("find_pane_by_position", "Find a pane by its corner",
 			"Finds the pane in a corner of a window.", state.Windows|state.Panes|state.Clients,
-			[]param{windowParam("windowId", true), {name: "corner", required: true, also: []string{"position"},
-				doc: "The corner that the pane must touch.", enum: corners}}, pane), paneAt),
+			[]param{windowParam("windowId", true), {
+				name: "corner", required: true, also: []string{"position"},
+				doc: "The corner that the pane must touch.", enum: corners,
+			}}, pane), paneAt),
 	}
 }
 
@@ -362,8 +366,10 @@ func paneAt(ctx context.Context, c *call, a cornerArgs) (*toolResult, error) {
 			return one("pane", c.views(m).pane(p)), nil
 		}
 	}
-	return nil, &problem{reason: fmt.Sprintf("no pane of window %s touches its %s corner", w.ID, a.Corner),
-		hint: "A zoomed window can hide the corner; list_panes shows its panes."}
+	return nil, &problem{
+		reason: fmt.Sprintf("no pane of window %s touches its %s corner", w.ID, a.Corner),
+		hint:   "A zoomed window can hide the corner; list_panes shows its panes.",
+	}
 }
 
 // touches reads tmux's own at-edge flags.

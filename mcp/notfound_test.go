@@ -16,8 +16,14 @@ func TestEditDistance(t *testing.T) {
 		a, b string
 		want int
 	}{
-		{"", "", 0}, {"a", "", 1}, {"", "ab", 2}, {"pane", "panes", 1}, {"paneid", "paneId", 1}, {"ab", "ba", 1},
-		{"kitten", "sitting", 3}, {"list_pnaes", "list_panes", 1},
+		{"", "", 0},
+		{"a", "", 1},
+		{"", "ab", 2},
+		{"pane", "panes", 1},
+		{"paneid", "paneId", 1},
+		{"ab", "ba", 1},
+		{"kitten", "sitting", 3},
+		{"list_pnaes", "list_panes", 1},
 	} {
 		if got := editDistance(c.a, c.b); got != c.want {
 			t.Errorf("%q %q: %d, want %d", c.a, c.b, got, c.want)

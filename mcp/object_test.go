@@ -13,8 +13,10 @@ import (
 // hostileText draws text as programs, titles and paths can hold it.
 func hostileText() *rapid.Generator[string] {
 	piece := rapid.OneOf(rapid.String(),
-		rapid.SampledFrom([]string{"\x00", "\x1b[31m", "\x1b]0;t\x07", "\r\n", "\t", "\x7f", "\u009b", "\u0085", "\u2028",
-			"\xff", "\xe4\xb8", "\ufffd", `"`, `\`, `</script>`, "漢", "🎉", "\u202e", "#{pane_id}", "\u200b"}),
+		rapid.SampledFrom([]string{
+			"\x00", "\x1b[31m", "\x1b]0;t\x07", "\r\n", "\t", "\x7f", "\u009b", "\u0085", "\u2028",
+			"\xff", "\xe4\xb8", "\ufffd", `"`, `\`, `</script>`, "漢", "🎉", "\u202e", "#{pane_id}", "\u200b",
+		}),
 		rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, 8), func(b []byte) string { return string(b) }))
 	return rapid.Map(rapid.SliceOfN(piece, 0, 8), func(p []string) string { return strings.Join(p, "") })
 }

@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,17 +14,21 @@ import (
 // that new processes get, and format variables.
 func optionTools() []*tool {
 	config := func(name, title, doc string, classes []string, params []param, out map[string]schema) tool {
-		return tool{name: name, title: title, toolset: inspect, doc: doc, params: params, output: output(out),
-			reach: reachNone, effects: []string{effectObserve}, classes: classes}
+		return tool{
+			name: name, title: title, toolset: inspect, doc: doc, params: params, output: output(out),
+			reach: reachNone, effects: []string{effectObserve}, classes: classes,
+		}
 	}
 	variables := config("get_tmux_variables", "Read tmux variables",
 		"Reads tmux format variables by name. With paneId they are those of that pane; without it only variables of "+
 			"the whole server mean anything.",
 		[]string{classMetadata, classConfiguration},
 		[]param{
-			{name: "names", kind: kindStrings, required: true, minItems: 1, maxItems: 32, single: true,
+			{
+				name: "names", kind: kindStrings, required: true, minItems: 1, maxItems: 32, single: true,
 				pattern: variablePattern, match: isVariable, want: "a variable name such as pane_pid",
-				format: "validated-variable-name", doc: "Bare variable names; no #{...} syntax."},
+				format: "validated-variable-name", doc: "Bare variable names; no #{...} syntax.",
+			},
 			withNames(paneParam(false), "pane"),
 		},
 		map[string]schema{"values": mapOut(stringOut())})
@@ -46,13 +49,17 @@ func optionTools() []*tool {
 			append(sessionParams(false, "A session's own hooks: an id such as $1, or an exact name. Leave it out for the global ones."),
 				param{name: "name", hidden: true}, param{name: "target", hidden: true},
 				param{name: "scope", hidden: true, enum: append([]string{scopeGlobal}, scopes...)}),
-			map[string]schema{"complete": booleanOut(), "hooks": mapOut(stringOut()), "omittedEntries": integerOut(),
-				"unset": integerOut().with("description", "Hooks that carry no command.")}), showHooks),
+			map[string]schema{
+				"complete": booleanOut(), "hooks": mapOut(stringOut()), "omittedEntries": integerOut(),
+				"unset": integerOut().with("description", "Hooks that carry no command."),
+			}), showHooks),
 		define(config("show_environment", "Show the environment",
 			"Shows the variables that new processes in tmux get; null marks one that is removed.", []string{classEnvironment},
 			sessionParams(false, "A session's own environment: an id such as $1, or an exact name. Leave it out for the global one."),
-			map[string]schema{"complete": booleanOut(), "environment": mapOut(orNull(stringOut())),
-				"omittedEntries": integerOut()}), showEnvironment),
+			map[string]schema{
+				"complete": booleanOut(), "environment": mapOut(orNull(stringOut())),
+				"omittedEntries": integerOut(),
+			}), showEnvironment),
 		define(variables, tmuxVariables),
 	}
 }
@@ -98,8 +105,10 @@ func (c *call) scopeFlags(ctx context.Context, scope string, target *string) ([]
 		return []string{"-gw"}, nil
 	}
 	if target == nil {
-		return nil, &problem{reason: "target is missing: the scope " + scope + " needs one",
-			hint: "Give a session id or name, a window id or a pane id, as the scope asks."}
+		return nil, &problem{
+			reason: "target is missing: the scope " + scope + " needs one",
+			hint:   "Give a session id or name, a window id or a pane id, as the scope asks.",
+		}
 	}
 	switch scope {
 	case scopeWindow:
@@ -263,8 +272,10 @@ func optionNames(listing string) names {
 }
 
 func notAnOption(scope, name string, known names) error {
-	p := &problem{reason: fmt.Sprintf("tmux has no option %s in scope %s", quote(name), scope),
-		hint: "Options belong to one of: server, session (and global-session), window (and global-window), pane."}
+	p := &problem{
+		reason: fmt.Sprintf("tmux has no option %s in scope %s", quote(name), scope),
+		hint:   "Options belong to one of: server, session (and global-session), window (and global-window), pane.",
+	}
 	all := make([]string, 0, len(known))
 	for k := range known {
 		all = append(all, k)
@@ -273,219 +284,4 @@ func notAnOption(scope, name string, known names) error {
 		p.reason += "; did you mean " + near + "?"
 	}
 	return p
-}
-
-type hookArgs struct {
-	sessionArgs
-	Name   *string `arg:"name"`
-	Target *string `arg:"target"`
-	Scope  *string `arg:"scope"`
-}
-
-func showHooks(ctx context.Context, c *call, a hookArgs) (*toolResult, error) {
-	commands, err := c.hookCommands(ctx, a)
-	if err != nil {
-		return nil, err
-	}
-	bodies, err := c.ask(ctx, commands...)
-	if err != nil {
-		return nil, err
-	}
-	unset := 0
-	var all []entry
-	for line := range strings.SplitSeq(strings.Join(bodies, ""), "\n") {
-		name, command, set := strings.Cut(line, " ")
-		name, _, _ = strings.Cut(name, "[")
-		switch {
-		case name == "" || a.Name != nil && *a.Name != name:
-		case !set:
-			unset++
-		case len(all) > 0 && all[len(all)-1].key == name:
-			joined := *all[len(all)-1].value + "\n" + command
-			all[len(all)-1].value = &joined
-		default:
-			all = append(all, entry{name, &command})
-		}
-	}
-	return c.entries("hooks", "hooks are set", all, func(o *object) { o.int("unset", unset) }), nil
-}
-
-// hookCommands are the listings to read: the global hooks are in two tables,
-// of sessions and of windows.
-func (c *call) hookCommands(ctx context.Context, a hookArgs) ([]controlmode.Command, error) {
-	_, bySession := a.asked()
-	scope := scopeGlobal
-	if a.Scope != nil {
-		scope = *a.Scope
-	}
-	if bySession {
-		id, err := c.sessionID(ctx, a.sessionArgs)
-		if err != nil {
-			return nil, err
-		}
-		return []controlmode.Command{controlmode.Cmd("show-hooks", "-t", id)}, nil
-	}
-	if scope == scopeGlobal || scope == scopeServer {
-		return []controlmode.Command{controlmode.Cmd("show-hooks", "-g"), controlmode.Cmd("show-hooks", "-gw")}, nil
-	}
-	flags, err := c.scopeFlags(ctx, scope, a.Target)
-	if err != nil {
-		return nil, err
-	}
-	return []controlmode.Command{controlmode.Cmd("show-hooks", flags...)}, nil
-}
-
-// entry is one entry of a map answer; a nil value is null.
-type entry struct {
-	key   string
-	value *string
-}
-
-// entries makes the answer of a tool that shows a map: entries from the head
-// while both halves and the lines are within their limits. more writes the
-// members that come after the map; "complete" and "omittedEntries" are written
-// around it in the order of their names.
-func (c *call) entries(name, what string, all []entry, more func(*object)) *toolResult {
-	m := object{b: []byte{'{'}}
-	var text []byte
-	shown := 0
-	for _, e := range all {
-		if shown == c.sel.limits.lines {
-			break
-		}
-		size, key := len(m.b), object{b: m.b}
-		if shown > 0 {
-			key.b = append(key.b, ',')
-		}
-		key.b = append(appendQuoted(key.b, clean(e.key)), ':')
-		line := inline(e.key) + " is removed\n"
-		if e.value == nil {
-			key.b = append(key.b, "null"...)
-		} else {
-			key.b = appendQuoted(key.b, clean(*e.value))
-			line = inline(e.key) + "=" + inline(*e.value) + "\n"
-		}
-		if len(key.b) > viewCeiling-256 || len(text)+len(line) > viewCeiling {
-			m.b = key.b[:size]
-			break
-		}
-		m.b = key.b
-		text = append(text, line...)
-		shown++
-	}
-	m.close()
-	omitted := len(all) - shown
-	var o object
-	o.open()
-	o.bool("complete", omitted == 0)
-	o.raw(name, m.b)
-	o.int("omittedEntries", omitted)
-	more(&o)
-	o.close()
-	switch {
-	case len(all) == 0:
-		text = fmt.Appendf(text, "No %s.", what)
-	case omitted > 0:
-		text = fmt.Appendf(text, "[%d more not shown]", omitted)
-	default:
-		text = text[:len(text)-1]
-	}
-	return &toolResult{Text: string(text), Structured: o.b}
-}
-
-func showEnvironment(ctx context.Context, c *call, a sessionArgs) (*toolResult, error) {
-	scope := []string{"-s", "-g"}
-	if _, ok := a.asked(); ok {
-		id, err := c.sessionID(ctx, a)
-		if err != nil {
-			return nil, err
-		}
-		scope = []string{"-s", "-t", id}
-	}
-	bodies, err := c.ask(ctx, controlmode.Cmd("show-environment", scope...))
-	if err != nil {
-		return nil, err
-	}
-	return c.entries("environment", "variables", shellEnvironment(bodies[0]), func(*object) {}), nil
-}
-
-// shellEnvironment reads show-environment -s: NAME="value"; export NAME; with
-// $, `, " and \ escaped in the value, and unset NAME; for a removed one. The
-// plain form cannot be read: a value may hold newlines.
-func shellEnvironment(text string) []entry {
-	var all []entry
-	for text != "" {
-		if rest, ok := strings.CutPrefix(text, "unset "); ok {
-			if name, after, ok := strings.Cut(rest, ";\n"); ok && !strings.Contains(name, "=") {
-				all, text = append(all, entry{key: name}), after
-				continue
-			}
-		}
-		name, rest, ok := strings.Cut(text, `="`)
-		if !ok {
-			return all
-		}
-		value, rest := shellValue(rest)
-		_, text, _ = strings.Cut(rest, "\n")
-		all = append(all, entry{name, &value})
-	}
-	return all
-}
-
-// shellValue reads up to the closing quote.
-func shellValue(s string) (value, rest string) {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		switch {
-		case s[i] == '"':
-			return b.String(), s[i+1:]
-		case s[i] == '\\' && i+1 < len(s):
-			i++
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String(), ""
-}
-
-type variableArgs struct {
-	Names  []string `arg:"names"`
-	PaneID *string  `arg:"paneId"`
-}
-
-func tmuxVariables(ctx context.Context, c *call, a variableArgs) (*toolResult, error) {
-	flags := []string{"-p"}
-	if a.PaneID != nil {
-		_, p, err := c.pane(ctx, *a.PaneID)
-		if err != nil {
-			return nil, err
-		}
-		flags = append(flags, "-t", p.ID.String())
-	}
-	commands := make([]controlmode.Command, len(a.Names))
-	for i, name := range a.Names {
-		commands[i] = controlmode.Cmd("display-message", append(flags[:len(flags):len(flags)], "--", "#{"+name+"}")...)
-	}
-	bodies, err := c.ask(ctx, commands...)
-	if err != nil {
-		return nil, err
-	}
-	values := object{b: []byte{'{'}}
-	var text []string
-	seen := names{}
-	for i, name := range a.Names {
-		if seen[name] {
-			continue
-		}
-		seen[name] = true
-		// Names are ASCII words, so they are keys as they are.
-		value := tail(clean(strings.TrimSuffix(bodies[i], "\n")), stringBudget/len(a.Names))
-		values.string(name, value)
-		text = append(text, name+"="+cmp.Or(inline(value), "(empty)"))
-	}
-	values.close()
-	var o object
-	o.open()
-	o.raw("values", values.b)
-	o.close()
-	return &toolResult{Text: strings.Join(text, "\n"), Structured: o.b}, nil
 }

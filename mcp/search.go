@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"tmux-mcpd/controlmode"
@@ -99,8 +100,10 @@ func searchPanes(ctx context.Context, c *call, a searchArgs) (*toolResult, error
 	if a.Regex {
 		re, err := regexp.Compile(a.Pattern)
 		if err != nil {
-			return nil, &problem{reason: "pattern is not a regular expression: " + strings.TrimPrefix(err.Error(), "error parsing regexp: "),
-				hint: "The syntax is RE2: no look-around, no back-references. Leave regex out to find the text itself."}
+			return nil, &problem{
+				reason: "pattern is not a regular expression: " + strings.TrimPrefix(err.Error(), "error parsing regexp: "),
+				hint:   "The syntax is RE2: no look-around, no back-references. Leave regex out to find the text itself.",
+			}
 		}
 		s.matches = re.MatchString
 	}
@@ -133,50 +136,28 @@ type shotOf struct {
 	err  error
 }
 
-// run captures the panes, a few at a time, and looks at them in order. last is
-// the error of the last capture that failed.
+// run captures the panes and looks at them in order. It returns the error of
+// the last capture that failed.
 func (s *search) run(ctx context.Context, capture capturer, panes []*state.Pane) (last error) {
 	started := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, searchTime)
-	defer cancel()
 	r := state.CaptureRange{RowBytes: resultCeiling}
 	if s.scrollback > 0 {
 		start := -s.scrollback
 		r.Start = &start
 	}
-	shots := make([]chan shotOf, len(panes))
-	slots := make(chan struct{}, searchConcurrent)
-	for i := range shots {
-		shots[i] = make(chan shotOf, 1)
-	}
-	done := make(chan struct{})
-	defer func() { cancel(); <-done }()
-	go func() {
-		defer close(done)
-		for i, p := range panes {
-			select {
-			case slots <- struct{}{}:
-			case <-ctx.Done():
-				shots[i] <- shotOf{err: context.Cause(ctx)}
-				continue
-			}
-			go func() {
-				shot, err := capture(ctx, p.ID, r)
-				shots[i] <- shotOf{shot, err}
-				<-slots
-			}()
-		}
-		for range searchConcurrent { // all captures have ended
-			slots <- struct{}{}
-		}
+	shots, done := captureAll(ctx, capture, panes, r)
+	defer func() {
+		cancel()
+		<-done
 	}()
 	for i, p := range panes {
 		got := <-shots[i]
-		switch {
-		case time.Since(started) >= searchTime:
+		if time.Since(started) >= searchTime {
 			s.clampedTime, s.truncated = true, true
 			return last
-		case got.err != nil:
+		}
+		if got.err != nil {
 			s.failed++
 			last = got.err
 			continue
@@ -188,6 +169,36 @@ func (s *search) run(ctx context.Context, capture capturer, panes []*state.Pane)
 		}
 	}
 	return last
+}
+
+// captureAll captures panes, a few at a time. Each capture arrives on its own
+// channel, which takes it even if nobody reads; done is closed when all have
+// ended, which they do soon after ctx.
+func captureAll(ctx context.Context, capture capturer, panes []*state.Pane, r state.CaptureRange) (shots []chan shotOf, done chan struct{}) {
+	shots, done = make([]chan shotOf, len(panes)), make(chan struct{})
+	for i := range shots {
+		shots[i] = make(chan shotOf, 1)
+	}
+	slots := make(chan struct{}, searchConcurrent)
+	go func() {
+		defer close(done)
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		for i, p := range panes {
+			select {
+			case slots <- struct{}{}:
+			case <-ctx.Done():
+				shots[i] <- shotOf{err: context.Cause(ctx)}
+				continue
+			}
+			wg.Go(func() {
+				shot, err := capture(ctx, p.ID, r)
+				shots[i] <- shotOf{shot, err}
+				<-slots
+			})
+		}
+	}()
+	return shots, done
 }
 
 // pane looks through one capture. It reports whether the search may go on.

@@ -30,15 +30,21 @@ var retired = []string{"LIBTMUX_SAFETY", "LIBTMUX_MCP_TOOLS", "LIBTMUX_SOCKET_NA
 // membership lists the tools of each toolset, those that are still to come
 // included: a selection may name them.
 var membership = map[toolset][]string{
-	inspect: {"call_read_tools_batch", "capture_pane", "capture_since", "find_pane_by_position", "get_pane_info",
+	inspect: {
+		"call_read_tools_batch", "capture_pane", "capture_since", "find_pane_by_position", "get_pane_info",
 		"get_server_info", "get_session_info", "get_tmux_variables", "get_window_info", "list_panes", "list_sessions",
 		"list_windows", "search_panes", "show_environment", "show_hooks", "show_option", "snapshot_pane",
-		"wait_for_text"},
-	manage: {"move_window", "rename_session", "rename_window", "resize_pane", "resize_window", "select_layout",
+		"wait_for_text",
+	},
+	manage: {
+		"move_window", "rename_session", "rename_window", "resize_pane", "resize_window", "select_layout",
 		"select_pane", "select_window", "set_history_limit", "set_mouse_enabled", "set_pane_title", "signal_channel",
-		"swap_pane", "wait_for_channel"},
-	execute: {"create_session", "create_window", "paste_text", "respawn_pane", "run_shell_command", "send_keys",
-		"send_keys_batch", "set_synchronize_panes", "split_window"},
+		"swap_pane", "wait_for_channel",
+	},
+	execute: {
+		"create_session", "create_window", "paste_text", "respawn_pane", "run_shell_command", "send_keys",
+		"send_keys_batch", "set_synchronize_panes", "split_window",
+	},
 	teardown: {"clear_pane_scrollback", "kill_pane", "kill_session", "kill_window"},
 }
 
@@ -255,8 +261,10 @@ func (s *selections) of(c *Caller) (*selection, error) {
 // selectionKey is what of an environment decides a selection.
 func selectionKey(env map[string]string) string {
 	var b strings.Builder
-	for _, name := range slices.Concat([]string{envToolsets, envTools, envExclude, envMaxLines, envWaitMax,
-		envSocket, envSocketPath}, retired) {
+	for _, name := range slices.Concat([]string{
+		envToolsets, envTools, envExclude, envMaxLines, envWaitMax,
+		envSocket, envSocketPath,
+	}, retired) {
 		if v, ok := env[name]; ok {
 			fmt.Fprintf(&b, "%s=%q\n", name, v)
 		}

@@ -252,7 +252,8 @@ func (t *table) tools(c *Caller) []*sdk.Tool {
 
 // call implements registry.
 func (t *table) call(ctx context.Context, caller *Caller, name string, args json.RawMessage,
-	progress func(string)) (*toolResult, error) {
+	progress func(string),
+) (*toolResult, error) {
 	sel, err := t.picks.of(caller)
 	if err != nil {
 		return errorResult("no tools are selected: " + err.Error()), nil

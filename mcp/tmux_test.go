@@ -503,6 +503,30 @@ func TestCaptureSinceWaits(t *testing.T) {
 	}
 }
 
+// TestCursorStopsBeforeTheUnfinished: a character or sequence that has arrived
+// in part is delivered whole by the next read.
+func TestCursorStopsBeforeTheUnfinished(t *testing.T) {
+	r := newRig(t, nil).start()
+	cursor := r.ok("capture_since", args{"paneId": "%0"})["cursor"]
+	f, err := os.OpenFile(r.tmux("display-message", "-p", "-t", "%0", "#{pane_tty}"), os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, c := range []struct{ print, want string }{
+		{"a\xe6", "a"}, {"\xbc\xa2\x1b[3", "漢"}, {"1mb\x1b]0;title", "b"}, {"\x07c\r", "c"}, {"\nd", "\nd"},
+	} {
+		if _, err := f.WriteString(c.print); err != nil {
+			t.Fatal(err)
+		}
+		v := r.ok("capture_since", args{"paneId": "%0", "cursor": cursor, "waitMs": 30_000})
+		if v["text"] != c.want || v["missedBytes"] != 0.0 {
+			t.Errorf("%q: %q, want %q", c.print, v["text"], c.want)
+		}
+		cursor = v["cursor"]
+	}
+}
+
 // TestCaptureSinceCancelled: a wait ends with its call.
 func TestCaptureSinceCancelled(t *testing.T) {
 	r := newRig(t, nil).start()

@@ -28,9 +28,11 @@ func testCall(t testing.TB, env map[string]string) *call {
 
 func TestPaneView(t *testing.T) {
 	c := testCall(t, nil)
-	p := &state.Pane{ID: 3, Window: 2, WindowName: "w", Index: 1, Width: 80, Height: 24, Active: true, PID: 42,
+	p := &state.Pane{
+		ID: 3, Window: 2, WindowName: "w", Index: 1, Width: 80, Height: 24, Active: true, PID: 42,
 		Command: "bash", Path: "/home/me", Title: "evil\x1b]0;x\x07\n title",
-		Links: []state.Link{{Session: 0, SessionName: "main", Index: 4}, {Session: 10, SessionName: "b\tx", Index: 0}}}
+		Links: []state.Link{{Session: 0, SessionName: "main", Index: 4}, {Session: 10, SessionName: "b\tx", Index: 0}},
+	}
 	m := &state.Model{Panes: []*state.Pane{p}, Clients: []*state.Client{{Window: 2, Pane: 9}}}
 	c.caller.Ancestors = []int{100, 42, 1}
 	v := c.views(m).pane(p)
@@ -62,8 +64,10 @@ func TestViewsAreValid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := func(name string) string { return hostileText().Draw(t, name) }
 		links := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) state.Link {
-			return state.Link{Session: controlmode.SessionID(rapid.Uint32().Draw(t, "s")), SessionName: hostileText().Draw(t, "n"),
-				Index: rapid.IntRange(0, 1<<31).Draw(t, "i")}
+			return state.Link{
+				Session: controlmode.SessionID(rapid.Uint32().Draw(t, "s")), SessionName: hostileText().Draw(t, "n"),
+				Index: rapid.IntRange(0, 1<<31).Draw(t, "i"),
+			}
 		}), 1, 5).Draw(t, "links")
 		m := &state.Model{}
 		v := c.views(m)
@@ -262,9 +266,11 @@ func BenchmarkListPanes(b *testing.B) {
 	c := testCall(b, nil)
 	m := &state.Model{Server: state.Server{ID: state.ServerID{PID: 1, StartTime: 1}}}
 	for i := range 30 {
-		m.Panes = append(m.Panes, &state.Pane{ID: controlmode.PaneID(i), Command: "bash", Path: "/home/user/src/project",
+		m.Panes = append(m.Panes, &state.Pane{
+			ID: controlmode.PaneID(i), Command: "bash", Path: "/home/user/src/project",
 			Title: "user@host: ~/src", WindowName: "work", Width: 80, Height: 24,
-			Links: []state.Link{{SessionName: "main", Index: i}}})
+			Links: []state.Link{{SessionName: "main", Index: i}},
+		})
 	}
 	b.ReportAllocs()
 	for b.Loop() {
