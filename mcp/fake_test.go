@@ -30,6 +30,8 @@ type fakeTools struct {
 	running atomic.Int64
 	last    atomic.Pointer[Caller] // of the last call
 	refuse  error                  // selection's answer
+	// listPanics makes tools panic.
+	listPanics atomic.Bool
 	// release, if not nil, ends "stubborn".
 	release chan struct{}
 }
@@ -43,6 +45,9 @@ func (f *fakeTools) instructions() string { return "how to use the tools" }
 func (f *fakeTools) selection(*Caller) error { return f.refuse }
 
 func (f *fakeTools) tools(c *Caller) []*sdk.Tool {
+	if f.listPanics.Load() {
+		panic("secret")
+	}
 	schema := json.RawMessage(`{"type":"object","properties":{"zeta":{"type":"string"},"alpha":{"type":"integer"}}}`)
 	list := []*sdk.Tool{
 		{Name: "zz_first", Description: "listed first", InputSchema: schema},

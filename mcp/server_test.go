@@ -164,6 +164,51 @@ func TestPanic(t *testing.T) {
 	}
 }
 
+// A panic outside a tool is contained as well.
+func TestPanicInList(t *testing.T) {
+	d := startDaemon(t, Config{})
+	w := d.open(t)
+	d.tools.listPanics.Store(true)
+	w.send(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+	if m := w.next(); code(m) != "-32603" {
+		t.Errorf("got %v", m)
+	}
+	w.alive()
+}
+
+// A client that asks initialize for a version without initialize is a client
+// of the older kind, who hears of changes unasked.
+func TestClampedClientHears(t *testing.T) {
+	d := startDaemon(t, Config{})
+	w := d.dial(t)
+	w.send(strings.Replace(initialize, "2025-11-25", "2026-07-28", 1))
+	if m := w.next(); m["result"] == nil {
+		t.Fatalf("initialize: %v", m)
+	}
+	d.ToolsChanged()
+	if m := w.next(); m["method"] != "notifications/tools/list_changed" {
+		t.Errorf("got %v", m)
+	}
+}
+
+// A connection that was accepted as the shutdown began is not entered.
+func TestEnterWhileLeaving(t *testing.T) {
+	s := newServer(Config{}, newFakeTools())
+	v := &serving{Server: s, conns: map[*conn]struct{}{}}
+	a, _ := socketpair(t)
+	c := newConn(a, s.limits, nopLog, t.Context(), Caller{})
+	if !v.enter(c) || len(s.Status().Connections) != 1 {
+		t.Error("not entered")
+	}
+	v.exit(c)
+	if err := v.shutdown(func() {}); err != nil {
+		t.Error(err)
+	}
+	if v.enter(c) || len(s.Status().Connections) != 0 {
+		t.Error("entered while leaving")
+	}
+}
+
 // The log says who called what, where, how long and how it ended; not what was
 // said, not even in the name of a tool that does not exist.
 func TestCallLog(t *testing.T) {
