@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -353,6 +354,34 @@ func TestSelectionRefused(t *testing.T) {
 		t.Errorf("initialize: %v", m)
 	}
 	w.alive()
+}
+
+// The same with the real table, whose error names the variable; and its list
+// as it stands on the wire.
+func TestSelectionOnTheWire(t *testing.T) {
+	d := startDaemon(t, Config{}, func(s *Server) { s.reg = testTable(t, nil) })
+	w := d.dial(t)
+	w.send(`{"jsonrpc":"2.0","method":"notifications/tmux-mcpd/hello","params":{"env":{"LIBTMUX_TOOLS":"no_such_tool"}}}`, initialize)
+	if m := w.next(); code(m) != "-32602" || !strings.Contains(fmt.Sprint(m["error"]), "LIBTMUX_TOOLS") {
+		t.Errorf("a faulty selection: %v", m)
+	}
+	w = d.dial(t)
+	w.send(`{"jsonrpc":"2.0","method":"notifications/tmux-mcpd/hello","params":{"env":{"LIBTMUX_TOOLSETS":"","LIBTMUX_TOOLS":"list_panes"}}}`)
+	w.handshake()
+	w.send(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+	list := w.line()
+	for _, tool := range testTable(t, nil).tools(&Caller{}) {
+		schema, ok := tool.InputSchema.(json.RawMessage)
+		if !ok {
+			t.Fatalf("%s: schema is a %T, whose order the SDK decides", tool.Name, tool.InputSchema)
+		}
+		if tool.Name == "list_panes" && !bytes.Contains(list, schema) {
+			t.Errorf("the schema is not on the wire as it was written: %s", list)
+		}
+	}
+	if tools, _ := decode(t, list)["result"].(map[string]any)["tools"].([]any); len(tools) != 1 {
+		t.Errorf("%d tools listed", len(tools))
+	}
 }
 
 func TestForeignUser(t *testing.T) {

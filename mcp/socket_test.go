@@ -233,7 +233,7 @@ func TestListenLiveWithoutLock(t *testing.T) {
 // to a full backlog fails with EAGAIN on Linux.
 func TestListenBusy(t *testing.T) {
 	path := filepath.Join(shortDir(t), "s")
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
