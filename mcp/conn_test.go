@@ -420,8 +420,11 @@ func TestNotificationsBounded(t *testing.T) {
 	passed := 0
 	for range 1000 {
 		for _, e := range []envelope{
-			{method: initedMethod}, {method: "notifications/progress"}, {method: "notifications/roots/list_changed"},
-			{method: cancelledMethod, params: json.RawMessage(`{"requestId":1}`)}, {method: "anything"},
+			{method: initedMethod},
+			{method: "notifications/progress"},
+			{method: "notifications/roots/list_changed"},
+			{method: cancelledMethod, params: json.RawMessage(`{"requestId":1}`)},
+			{method: "anything"},
 		} {
 			if c.notified(e) != nil {
 				passed++
@@ -451,10 +454,14 @@ func TestErrorFrame(t *testing.T) {
 		want string
 	}{
 		{errors.New("plain"), `{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"plain"}}`},
-		{fmt.Errorf("around: %w", &jsonrpc.Error{Code: -5, Message: "inner", Data: json.RawMessage("{\n}")}),
-			`{"jsonrpc":"2.0","id":1,"error":{"code":-5,"message":"around: inner","data":{}}}`},
-		{&jsonrpc.Error{Code: -5, Message: "bad data", Data: json.RawMessage("{")},
-			`{"jsonrpc":"2.0","id":1,"error":{"code":-5,"message":"bad data"}}`},
+		{
+			fmt.Errorf("around: %w", &jsonrpc.Error{Code: -5, Message: "inner", Data: json.RawMessage("{\n}")}),
+			`{"jsonrpc":"2.0","id":1,"error":{"code":-5,"message":"around: inner","data":{}}}`,
+		},
+		{
+			&jsonrpc.Error{Code: -5, Message: "bad data", Data: json.RawMessage("{")},
+			`{"jsonrpc":"2.0","id":1,"error":{"code":-5,"message":"bad data"}}`,
+		},
 		{errors.New(long), `{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"` + long[:maxErrorBytes] + ` ..."}}`},
 		{errors.New("x" + long), `{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"x` + long[:maxErrorBytes-2] + ` ..."}}`},
 	} {

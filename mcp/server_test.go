@@ -267,9 +267,19 @@ func TestOrdinaryResult(t *testing.T) {
 			b.handshake()
 		}
 		for i, c := range []struct{ tool, args string }{
-			{"echo", `{"text":"plain"}`}, {"echo", `{"text":""}`}, {"echo", `{"text":` + string(quoted) + `}`},
-			{"refused", `{}`}, {"meta", `{}`}, {"own", `{}`}, {"args", `null`}, {"fault", `{}`}, {"protocol", `{}`},
-			{"big", `{"n":70000}`}, {"no_such", `{}`}, {"nothing", `{}`}, {"panic", `{}`},
+			{"echo", `{"text":"plain"}`},
+			{"echo", `{"text":""}`},
+			{"echo", `{"text":` + string(quoted) + `}`},
+			{"refused", `{}`},
+			{"meta", `{}`},
+			{"own", `{}`},
+			{"args", `null`},
+			{"fault", `{}`},
+			{"protocol", `{}`},
+			{"big", `{"n":70000}`},
+			{"no_such", `{}`},
+			{"nothing", `{}`},
+			{"panic", `{}`},
 		} {
 			line := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":%s%s}}`, i, c.tool, c.args, era)
 			a.send(line)
