@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 )
@@ -407,6 +408,67 @@ func TestFallingBehind(t *testing.T) {
 	}
 	c.settle()
 	b.Close()
+}
+
+// The SDK queues notifications without a bound, so what reaches it is bounded.
+func TestNotificationsBounded(t *testing.T) {
+	a, _ := socketpair(t)
+	c := newConn(a, connLimits{inflight: 4}, nopLog, t.Context(), Caller{})
+	if _, r := c.admit(envelope{id: json.RawMessage("1"), key: mustID(t, 1.0), method: "ping"}); r != nil {
+		t.Fatal(r)
+	}
+	passed := 0
+	for range 1000 {
+		for _, e := range []envelope{
+			{method: initedMethod},
+			{method: "notifications/progress"},
+			{method: "notifications/roots/list_changed"},
+			{method: cancelledMethod, params: json.RawMessage(`{"requestId":1}`)},
+			{method: "anything"},
+		} {
+			if c.notified(e) != nil {
+				passed++
+			}
+		}
+	}
+	if passed != 5 {
+		t.Errorf("%d notifications passed on, want 4 and one cancellation", passed)
+	}
+}
+
+func mustID(t *testing.T, v any) jsonrpc.ID {
+	t.Helper()
+	id, err := jsonrpc.MakeID(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// An error's message is bounded, whoever wrote it.
+func TestErrorFrame(t *testing.T) {
+	id := json.RawMessage("1")
+	long := strings.Repeat("\u00e9", maxErrorBytes)
+	for _, tt := range []struct {
+		err  error
+		want string
+	}{
+		{errors.New("plain"), `{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"plain"}}`},
+		{
+			fmt.Errorf("around: %w", &jsonrpc.Error{Code: -5, Message: "inner", Data: json.RawMessage("{\n}")}),
+			`{"jsonrpc":"2.0","id":1,"error":{"code":-5,"message":"around: inner","data":{}}}`,
+		},
+		{
+			&jsonrpc.Error{Code: -5, Message: "bad data", Data: json.RawMessage("{")},
+			`{"jsonrpc":"2.0","id":1,"error":{"code":-5,"message":"bad data"}}`,
+		},
+		{errors.New(long), `{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"` + long[:maxErrorBytes] + ` ..."}}`},
+		{errors.New("x" + long), `{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"x` + long[:maxErrorBytes-2] + ` ..."}}`},
+	} {
+		if got := string(errorFrame(id, tt.err)); got != tt.want+"\n" {
+			t.Errorf("%.60v:\n got %.200s\nwant %.200s", tt.err, got, tt.want)
+		}
+	}
 }
 
 func TestHungUp(t *testing.T) {

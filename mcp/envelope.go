@@ -145,8 +145,10 @@ func (e *envelope) checkParams() *refusal {
 // within 2^53 of zero. So every id we accept can be echoed exactly.
 func (e *envelope) readID() *refusal {
 	if len(e.id) > maxIDBytes {
-		return &refusal{noID: true, code: jsonrpc.CodeInvalidRequest,
-			reason: fmt.Sprintf("request id longer than %d bytes", maxIDBytes)}
+		return &refusal{
+			noID: true, code: jsonrpc.CodeInvalidRequest,
+			reason: fmt.Sprintf("request id longer than %d bytes", maxIDBytes),
+		}
 	}
 	if e.id[0] == '"' {
 		var s string

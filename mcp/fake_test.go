@@ -30,6 +30,8 @@ type fakeTools struct {
 	running atomic.Int64
 	last    atomic.Pointer[Caller] // of the last call
 	refuse  error                  // selection's answer
+	// listPanics makes tools panic.
+	listPanics atomic.Bool
 	// release, if not nil, ends "stubborn".
 	release chan struct{}
 }
@@ -43,6 +45,9 @@ func (f *fakeTools) instructions() string { return "how to use the tools" }
 func (f *fakeTools) selection(*Caller) error { return f.refuse }
 
 func (f *fakeTools) tools(c *Caller) []*sdk.Tool {
+	if f.listPanics.Load() {
+		panic("secret")
+	}
 	schema := json.RawMessage(`{"type":"object","properties":{"zeta":{"type":"string"},"alpha":{"type":"integer"}}}`)
 	list := []*sdk.Tool{
 		{Name: "zz_first", Description: "listed first", InputSchema: schema},
@@ -89,8 +94,7 @@ func (f *fakeTools) call(ctx context.Context, c *Caller, name string, args json.
 	case "nothing":
 		return nil, nil
 	case "panic":
-		var m map[string]int
-		m["secret"] = 1
+		return []*toolResult{}[a.N], nil
 	case "panic_encoding":
 		return &toolResult{encode: func(json.RawMessage) []byte { panic("secret") }}, nil
 	case "broken":

@@ -83,6 +83,8 @@ type selector interface {
 	selection(c *Caller) error
 }
 
+var _ selector = (*table)(nil)
+
 // intercept answers from the registry what is the registry's to answer.
 func (s *Server) intercept(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {

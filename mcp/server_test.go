@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -164,6 +165,51 @@ func TestPanic(t *testing.T) {
 	}
 }
 
+// A panic outside a tool is contained as well.
+func TestPanicInList(t *testing.T) {
+	d := startDaemon(t, Config{})
+	w := d.open(t)
+	d.tools.listPanics.Store(true)
+	w.send(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+	if m := w.next(); code(m) != "-32603" {
+		t.Errorf("got %v", m)
+	}
+	w.alive()
+}
+
+// A client that asks initialize for a version without initialize is a client
+// of the older kind, who hears of changes unasked.
+func TestClampedClientHears(t *testing.T) {
+	d := startDaemon(t, Config{})
+	w := d.dial(t)
+	w.send(strings.Replace(initialize, "2025-11-25", "2026-07-28", 1))
+	if m := w.next(); m["result"] == nil {
+		t.Fatalf("initialize: %v", m)
+	}
+	d.ToolsChanged()
+	if m := w.next(); m["method"] != "notifications/tools/list_changed" {
+		t.Errorf("got %v", m)
+	}
+}
+
+// A connection that was accepted as the shutdown began is not entered.
+func TestEnterWhileLeaving(t *testing.T) {
+	s := newServer(Config{}, newFakeTools())
+	v := &serving{Server: s, conns: map[*conn]struct{}{}}
+	a, _ := socketpair(t)
+	c := newConn(a, s.limits, nopLog, t.Context(), Caller{})
+	if !v.enter(c) || len(s.Status().Connections) != 1 {
+		t.Error("not entered")
+	}
+	v.exit(c)
+	if err := v.shutdown(func() {}); err != nil {
+		t.Error(err)
+	}
+	if v.enter(c) || len(s.Status().Connections) != 0 {
+		t.Error("entered while leaving")
+	}
+}
+
 // The log says who called what, where, how long and how it ended; not what was
 // said, not even in the name of a tool that does not exist.
 func TestCallLog(t *testing.T) {
@@ -221,9 +267,19 @@ func TestOrdinaryResult(t *testing.T) {
 			b.handshake()
 		}
 		for i, c := range []struct{ tool, args string }{
-			{"echo", `{"text":"plain"}`}, {"echo", `{"text":""}`}, {"echo", `{"text":` + string(quoted) + `}`},
-			{"refused", `{}`}, {"meta", `{}`}, {"own", `{}`}, {"args", `null`}, {"fault", `{}`}, {"protocol", `{}`},
-			{"big", `{"n":70000}`}, {"no_such", `{}`}, {"nothing", `{}`}, {"panic", `{}`},
+			{"echo", `{"text":"plain"}`},
+			{"echo", `{"text":""}`},
+			{"echo", `{"text":` + string(quoted) + `}`},
+			{"refused", `{}`},
+			{"meta", `{}`},
+			{"own", `{}`},
+			{"args", `null`},
+			{"fault", `{}`},
+			{"protocol", `{}`},
+			{"big", `{"n":70000}`},
+			{"no_such", `{}`},
+			{"nothing", `{}`},
+			{"panic", `{}`},
 		} {
 			line := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":%s%s}}`, i, c.tool, c.args, era)
 			a.send(line)
@@ -308,6 +364,34 @@ func TestSelectionRefused(t *testing.T) {
 		t.Errorf("initialize: %v", m)
 	}
 	w.alive()
+}
+
+// The same with the real table, whose error names the variable; and its list
+// as it stands on the wire.
+func TestSelectionOnTheWire(t *testing.T) {
+	d := startDaemon(t, Config{}, func(s *Server) { s.reg = testTable(t, nil) })
+	w := d.dial(t)
+	w.send(`{"jsonrpc":"2.0","method":"notifications/tmux-mcpd/hello","params":{"env":{"LIBTMUX_TOOLS":"no_such_tool"}}}`, initialize)
+	if m := w.next(); code(m) != "-32602" || !strings.Contains(fmt.Sprint(m["error"]), "LIBTMUX_TOOLS") {
+		t.Errorf("a faulty selection: %v", m)
+	}
+	w = d.dial(t)
+	w.send(`{"jsonrpc":"2.0","method":"notifications/tmux-mcpd/hello","params":{"env":{"LIBTMUX_TOOLSETS":"","LIBTMUX_TOOLS":"list_panes"}}}`)
+	w.handshake()
+	w.send(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+	list := w.line()
+	for _, tool := range testTable(t, nil).tools(&Caller{}) {
+		schema, ok := tool.InputSchema.(json.RawMessage)
+		if !ok {
+			t.Fatalf("%s: schema is a %T, whose order the SDK decides", tool.Name, tool.InputSchema)
+		}
+		if tool.Name == "list_panes" && !bytes.Contains(list, schema) {
+			t.Errorf("the schema is not on the wire as it was written: %s", list)
+		}
+	}
+	if tools, _ := decode(t, list)["result"].(map[string]any)["tools"].([]any); len(tools) != 1 {
+		t.Errorf("%d tools listed", len(tools))
+	}
 }
 
 func TestForeignUser(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -228,6 +229,35 @@ func TestListenLiveWithoutLock(t *testing.T) {
 	}
 }
 
+// A daemon too busy to take another connection is no stale socket. Connecting
+// to a full backlog fails with EAGAIN on Linux.
+func TestListenBusy(t *testing.T) {
+	path := filepath.Join(shortDir(t), "s")
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if err := errors.Join(unix.Bind(fd, &unix.SockaddrUnix{Name: path}), unix.Listen(fd, 0)); err != nil {
+		t.Fatal(err)
+	}
+	for range 16 {
+		c, err := net.DialTimeout("unix", path, time.Second)
+		if err != nil {
+			break // full
+		}
+		defer c.Close()
+	}
+	before, _ := os.Lstat(path)
+	if l, err := Listen(path); err == nil {
+		l.Close()
+		t.Error("listening worked")
+	}
+	if after, err := os.Lstat(path); err != nil || !os.SameFile(before, after) {
+		t.Errorf("the busy daemon's socket: %v", err)
+	}
+}
+
 // Close leaves a socket alone that has taken the place of ours.
 func TestCloseForeignSocket(t *testing.T) {
 	path := filepath.Join(shortDir(t), "s")
@@ -285,9 +315,13 @@ func TestLockFileForeign(t *testing.T) {
 	if b, _ := os.ReadFile(path + ".lock"); string(b) != precious {
 		t.Errorf("it now holds %q", b)
 	}
+	empty := filepath.Join(dir, "empty")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for i, make := range []func(string) error{
 		func(p string) error { return os.Mkdir(p, 0o700) },
-		func(p string) error { return os.Symlink(path+".lock", p) },
+		func(p string) error { return os.Symlink(empty, p) },
 		func(p string) error { return unix.Mkfifo(p, 0o600) },
 	} {
 		p := filepath.Join(dir, strconv.Itoa(i))

@@ -250,6 +250,13 @@ func (t *table) tools(c *Caller) []*sdk.Tool {
 	return sel.advertised
 }
 
+// selection says what is wrong with a connection's own selection, so that its
+// client learns it from the first answer and not from a list without tools.
+func (t *table) selection(c *Caller) error {
+	_, err := t.picks.of(c)
+	return err
+}
+
 // call implements registry.
 func (t *table) call(ctx context.Context, caller *Caller, name string, args json.RawMessage,
 	progress func(string),
