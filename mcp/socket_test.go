@@ -322,6 +322,7 @@ func TestLockFileForeign(t *testing.T) {
 	for i, make := range []func(string) error{
 		func(p string) error { return os.Mkdir(p, 0o700) },
 		func(p string) error { return os.Symlink(empty, p) },
+		func(p string) error { return os.Symlink(empty+"2", p) },
 		func(p string) error { return unix.Mkfifo(p, 0o600) },
 	} {
 		p := filepath.Join(dir, strconv.Itoa(i))
@@ -331,6 +332,9 @@ func TestLockFileForeign(t *testing.T) {
 		if _, err := Listen(p); err == nil {
 			t.Errorf("kind %d worked", i)
 		}
+	}
+	if _, err := os.Lstat(empty + "2"); err == nil {
+		t.Error("a dangling link was followed")
 	}
 }
 
