@@ -34,6 +34,8 @@ func (m *Mirror) stayAttached(ctx context.Context) {
 		}
 		if served > 0 {
 			failed = 0
+		} else if errors.Is(err, ErrNoServer) {
+			failed = 0
 		} else if failed++; failed >= failuresToDegrade {
 			err = &degradedError{err}
 		}
@@ -112,7 +114,7 @@ func (m *Mirror) serverListens() bool {
 func (m *Mirror) attachOnce(ctx context.Context) (served time.Duration, err error) {
 	session, err := m.someSession(ctx)
 	if err != nil {
-		return 0, noServer(err)
+		return 0, emptyServer(err)
 	}
 	proc, err := m.startClient(session, "no-output", m.structureEvent)
 	if err != nil {
@@ -125,7 +127,7 @@ func (m *Mirror) attachOnce(ctx context.Context) (served time.Duration, err erro
 		if why := <-ended; why != nil {
 			err = fmt.Errorf("%w: %w", err, why)
 		}
-		return 0, noServer(err)
+		return 0, emptyServer(err)
 	}
 	limit := time.NewTimer(attachLimit)
 	defer limit.Stop()
@@ -159,11 +161,8 @@ func (m *Mirror) attachOnce(ctx context.Context) (served time.Duration, err erro
 	return max(time.Since(begin), 1), err
 }
 
-// noServer marks what controlmode says of an absent server as ours.
-func noServer(err error) error {
-	if errors.Is(err, controlmode.ErrNoServer) && !errors.Is(err, ErrNoServer) {
-		return fmt.Errorf("%w: %w", ErrNoServer, err)
-	}
+// emptyServer knows a server without sessions by tmux's words.
+func emptyServer(err error) error {
 	if errors.Is(err, controlmode.ErrNoSessions) {
 		return errEmpty
 	}

@@ -97,7 +97,7 @@ func BenchmarkState(b *testing.B) {
 		b.Run(name("since-nothing"), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := m.Since(ctx, 5, at, 0); err != nil {
+				if _, err := m.Since(ctx, 5, at, SinceOptions{}); err != nil {
 					b.Fatal(err)
 				}
 			}

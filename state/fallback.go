@@ -7,8 +7,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-
-	"go.uber.org/zap"
+	"slices"
+	"time"
 
 	"tmux-mcpd/controlmode"
 )
@@ -53,7 +53,7 @@ func (m *Mirror) byProcess(ctx context.Context, req controlmode.Request) (Server
 	}
 	out, err := m.binary().Output(ctx, cmds...)
 	if err != nil {
-		return Server{}, nil, noServer(err)
+		return Server{}, nil, err
 	}
 	bodies := splitAt(out, mark)
 	if len(bodies) != len(req.Commands)+1 {
@@ -89,26 +89,73 @@ func splitAt(out []byte, mark string) (bodies [][]byte) {
 // leave ends those of our clients that now keep alive what tmux would otherwise
 // have ended: a session under destroy-unattached, the server under
 // exit-unattached, once nobody else is attached.
-func (m *Mirror) leave(mod *Model) {
-	others := map[controlmode.SessionID]bool{}
-	for _, c := range mod.Clients {
-		if !c.Own {
-			others[c.Session] = true
-		}
+//
+// They leave one after the other, each when tmux has forgotten the one before,
+// the structure client last: tmux 3.3a crashed in every other run when a session
+// was destroyed while another control client of it was just leaving.
+func (m *Mirror) leave(ctx context.Context, mod *Model) {
+	att := m.attachedNow()
+	if att == nil {
+		return
 	}
+	structure := false
 	for _, c := range mod.Clients {
-		s, ok := mod.Session(c.Session)
-		if !c.Own || !ok || others[c.Session] {
+		if !c.Own || !mod.unwelcome(c.Session) {
 			continue
 		}
-		if s.EndsUnattached || s.ServerEndsUnattached && len(others) == 0 {
-			m.mu.Lock()
-			o := m.own[c.PID]
-			m.mu.Unlock()
-			if o.proc != nil {
-				m.log.Info("leaving a session that lives only while somebody is attached", zap.Stringer("session", s.ID))
-				o.proc.Close()
-			}
+		if c.PID == att.proc.PID() {
+			structure = true
+			continue
+		}
+		m.mu.Lock()
+		o := m.own[c.PID]
+		m.mu.Unlock()
+		if o.proc == nil || !m.part(ctx, o.proc) {
+			return // to be looked at again: the end of a client is a hint
+		}
+	}
+	if structure {
+		m.log.Info("leaving a session or server that lives only while somebody is attached")
+		att.proc.Close()
+	}
+}
+
+// unwelcome tells whether being attached to a session would keep alive what is
+// to end.
+func (mod *Model) unwelcome(id controlmode.SessionID) bool {
+	s, ok := mod.Session(id)
+	if !ok || !s.EndsUnattached && !s.ServerEndsUnattached {
+		return false
+	}
+	anywhere := false
+	for _, c := range mod.Clients {
+		if !c.Own && c.Session == id {
+			return false
+		}
+		anywhere = anywhere || !c.Own
+	}
+	return s.EndsUnattached || !anywhere
+}
+
+// part ends a client and waits until tmux no longer lists it.
+func (m *Mirror) part(ctx context.Context, proc *controlmode.Process) bool {
+	proc.Close()
+	limit := time.NewTimer(attachLimit)
+	defer limit.Stop()
+	select {
+	case <-proc.Done():
+	case <-ctx.Done():
+		return false
+	case <-limit.C:
+		return false
+	}
+	for {
+		mod, err := m.reads.read(ctx, Clients)
+		if err != nil {
+			return false
+		}
+		if !slices.ContainsFunc(mod.Clients, func(c *Client) bool { return c.PID == proc.PID() }) {
+			return true
 		}
 	}
 }

@@ -52,20 +52,7 @@ func TestReadsByProcessWhileAttachingFails(t *testing.T) {
 	if err := os.Remove(broken); err != nil {
 		t.Fatal(err)
 	}
-	ctx := within(t)
-	for !m.Status().Attached {
-		m.mu.Lock()
-		changed := m.changed
-		m.mu.Unlock()
-		if m.Status().Attached {
-			break
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			t.Fatal("never attached again")
-		}
-	}
+	m.awaitStatus(t, func(s Status) bool { return s.Attached })
 	if s := m.Status(); s.Degraded {
 		t.Errorf("status %+v", s)
 	}

@@ -18,7 +18,7 @@ var (
 	// ErrNotFound: the named session, window or pane does not exist on this server.
 	ErrNotFound = errors.New("not found")
 	// ErrNoServer: no tmux server is running on the socket.
-	ErrNoServer = errors.New("no tmux server is running")
+	ErrNoServer = controlmode.ErrNoServer
 	// ErrOtherServer: the cursor or id belongs to another life of the tmux server.
 	ErrOtherServer = errors.New("the tmux server was restarted")
 	// ErrOtherPane: the cursor names another pane.
@@ -147,7 +147,7 @@ func (m *Mirror) follow(ctx context.Context) {
 		mod, err := m.reads.read(ctx, Full)
 		switch {
 		case err == nil:
-			m.leave(mod)
+			m.leave(ctx, mod)
 		case ctx.Err() == nil:
 			m.log.Info("refresh", zap.Error(err))
 		}

@@ -7,12 +7,18 @@ import (
 	"time"
 
 	"tmux-mcpd/controlmode"
+	"tmux-mcpd/state/transcript"
 )
 
-// Output is the byte log of one watched pane: everything tmux delivered, with
-// absolute offsets that grow for as long as the daemon knows the pane. It keeps
-// the newest bytes up to a budget. The stream of bytes is divided into epochs:
-// within one no byte is missing, between two some may be.
+// Output is the log of one watched pane: the bytes tmux delivered, with absolute
+// offsets that grow for as long as the daemon knows the pane, and the transcript
+// rendered from them. It keeps the newest bytes up to a budget.
+//
+// The stream of bytes is divided into epochs: within one no byte is missing,
+// between two some may be. The first offset of every epoch but the first stands
+// for the gap before it and is no byte of the pane, so that a reader at the end
+// of one epoch and a reader at the beginning of the next are at different
+// offsets.
 //
 // One reader goroutine of a stream client appends; any goroutine reads. No
 // method blocks on anything but the short critical sections of the others.
@@ -21,14 +27,22 @@ type Output struct {
 	budget int
 
 	mu     sync.Mutex // guards the fields that follow
-	ring   []byte     // len(ring) is the present capacity, a power of two
-	start  int64      // offset of the oldest byte held
-	end    int64      // offset after the newest byte
-	epochs []epoch    // oldest first, never empty once begun
-	open   bool       // the newest epoch is being delivered
-	pid    int        // process generation of the newest epoch
-	used   time.Time  // last use by a reader
+	ring   ring
+	epochs []epoch   // oldest first, never empty once begun
+	open   bool      // the newest epoch is being delivered
+	pid    int       // process generation of the newest epoch
+	used   time.Time // last use by a reader
 	wake   chan struct{}
+
+	// text is nil until the first screen is known. While held is not negative,
+	// text stands at that offset and waits for the screen tmux has there; what
+	// comes meanwhile is only in the ring.
+	text  *transcript.Transcript
+	held  int64
+	stale bool // text must be started again before it is read
+
+	audits, misses int       // screens compared, and found different
+	audited        time.Time // last start for a difference
 }
 
 // epoch is an unbroken stretch of the stream.
@@ -38,21 +52,20 @@ type epoch struct {
 	reason GapReason // what broke the chain before it
 }
 
-const (
-	minRing   = 4 << 10
-	maxEpochs = 64 // per pane; older ones are forgotten, their cursors get a gap
-)
+const maxEpochs = 64 // per pane; older ones are forgotten, their cursors get a gap
 
 func newOutput(pane controlmode.PaneID, budget int) *Output {
-	return &Output{pane: pane, budget: max(budget, minRing)}
+	return &Output{pane: pane, budget: max(budget, minRing), held: -1}
 }
 
-// begin starts a new epoch at the present end and returns its cursor.
+// begin starts a new epoch at the present end, whose screen is being asked for
+// at this very place, and returns its cursor.
 func (o *Output) begin(server ServerID, pid int, reason GapReason) Cursor {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.open, o.pid = true, pid
-	return o.epochLocked(server, reason)
+	c := o.epochLocked(server, reason)
+	o.open, o.pid, o.held = true, pid, c.Offset
+	return c
 }
 
 // finish ends the open epoch: nothing more will be delivered in it. The empty
@@ -67,72 +80,120 @@ func (o *Output) finish(server ServerID, reason GapReason) {
 }
 
 func (o *Output) epochLocked(server ServerID, reason GapReason) Cursor {
+	if len(o.epochs) > 0 {
+		o.catchUpLocked()
+		o.ring.append([]byte{0}, o.budget)
+		if o.text != nil {
+			o.text.Skip(1)
+		}
+	}
 	var salt [7]byte
 	rand.Read(salt[:])
 	s := newStream(server, o.pane, salt)
-	o.epochs = append(o.epochs, epoch{s, o.end, reason})
+	o.epochs = append(o.epochs, epoch{s, o.ring.end, reason})
 	if len(o.epochs) > maxEpochs {
 		o.epochs = append(o.epochs[:0], o.epochs[len(o.epochs)-maxEpochs:]...)
 	}
+	o.stale = true
 	o.wakeLocked()
-	return Cursor{s, o.end}
+	return Cursor{s, o.ring.end}
 }
 
-// append adds delivered bytes. It copies b. Bytes of no open epoch are not kept.
-func (o *Output) append(b []byte) (grew int) {
+// hold stops the transcript at the present end, which it answers, until start
+// or release.
+func (o *Output) hold() int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.catchUpLocked()
+	o.held = o.ring.end
+	return o.held
+}
+
+// release gives up on the start that was to come for the hold at an offset.
+func (o *Output) release(at int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.held >= 0 && o.held == at {
+		o.catchUpLocked()
+		o.stale = true
+		o.wakeLocked()
+	}
+}
+
+// start makes the transcript begin, or go on, from what tmux showed where it was
+// held, and renders what has come since.
+func (o *Output) start(s *paneSeed, at int64, p transcript.Profile, why transcript.Reason) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.held != at {
+		return nil // another start has come between, its screen is newer
+	}
+	if o.text == nil {
+		t, err := transcript.Seed(s.SeedState, at, p)
+		if err != nil {
+			return err
+		}
+		t.Keep(textBudget * o.budget)
+		o.text = t
+	} else if err := o.text.Reseed(s.SeedState, why); err != nil {
+		return err
+	}
+	o.text.SetOptions(s.options)
+	o.pid, o.stale = s.pid, o.ring.start > at && o.ring.end > at
+	o.catchUpLocked()
+	o.wakeLocked()
+	return nil
+}
+
+// catchUpLocked ends a hold: it renders what is in the ring and not yet in the
+// transcript. What the ring has lost meanwhile makes it stale.
+func (o *Output) catchUpLocked() {
+	if o.held < 0 {
+		return
+	}
+	from := o.held
+	o.held = -1
+	if o.text == nil {
+		return
+	}
+	if lost := o.ring.start - from; lost > 0 {
+		o.text.Skip(lost)
+		from, o.stale = o.ring.start, true
+	}
+	o.text.Write(o.ring.copy(from, o.ring.end), time.Now())
+}
+
+// append adds delivered bytes, which it copies, and tells whether the log takes
+// more memory now. Bytes of no open epoch are not kept.
+func (o *Output) append(b []byte) (grew bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.open || len(b) == 0 {
-		return 0
+		return false
 	}
-	grew = o.growLocked(len(b))
-	if n := len(b) - len(o.ring); n > 0 { // only the newest fit
-		o.end += int64(n)
-		b = b[n:]
+	grew = o.ring.append(b, o.budget) > 0
+	if o.text != nil && o.held < 0 {
+		o.text.Write(b, time.Now())
 	}
-	at := int(o.end & int64(len(o.ring)-1))
-	n := copy(o.ring[at:], b)
-	copy(o.ring, b[n:])
-	o.end += int64(len(b))
-	o.start = max(o.start, o.end-int64(len(o.ring)))
 	o.wakeLocked()
 	return grew
 }
 
-// growLocked makes room for n more bytes as far as the budget allows and
-// returns by how many bytes the ring grew.
-func (o *Output) growLocked(n int) int {
-	old := len(o.ring)
-	if old >= o.budget || int(o.end-o.start)+n <= old {
-		return 0
-	}
-	size := max(old, minRing)
-	for size < int(o.end-o.start)+n && size*2 <= o.budget {
-		size *= 2
-	}
-	if size == old {
-		return 0
-	}
-	ring := make([]byte, size)
-	for off := o.start; off < o.end; {
-		src := o.ring[off&int64(old-1):]
-		src = src[:min(int64(len(src)), o.end-off)]
-		at := off & int64(size-1)
-		n := copy(ring[at:], src)
-		off += int64(n)
-	}
-	o.ring = ring
-	return size - old
-}
+// textBudget is how many bytes of rows beyond tmux's own history are kept for
+// each byte of the ring's budget: short lines cost more as rows than as bytes.
+const textBudget = 4
 
-// shrink gives back the whole ring and returns its size. What it held counts as
-// evicted.
-func (o *Output) shrink() int {
+// shrink gives back what is kept for readers that are behind. What it held
+// counts as evicted.
+func (o *Output) shrink() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	n := len(o.ring)
-	o.ring, o.start = nil, o.end
-	return n
+	o.catchUpLocked()
+	o.ring.drop()
+	if o.text != nil {
+		o.text.Keep(0)
+		o.text.Keep(textBudget * o.budget)
+	}
 }
 
 func (o *Output) wakeLocked() {
@@ -142,7 +203,13 @@ func (o *Output) wakeLocked() {
 	}
 }
 
-// waitLocked returns the channel closed at the next change.
+// changed returns the channel closed at the next change.
+func (o *Output) changed() <-chan struct{} {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.waitLocked()
+}
+
 func (o *Output) waitLocked() <-chan struct{} {
 	if o.wake == nil {
 		o.wake = make(chan struct{})
@@ -161,7 +228,7 @@ func (o *Output) cursorLocked() (c Cursor, ok bool) {
 	if len(o.epochs) == 0 {
 		return c, false
 	}
-	return Cursor{o.epochs[len(o.epochs)-1].stream, o.end}, true
+	return Cursor{o.epochs[len(o.epochs)-1].stream, o.ring.end}, true
 }
 
 func (o *Output) touch(now time.Time) {
@@ -183,74 +250,6 @@ func (o *Output) live(pid int) bool {
 	return o.open && (pid == 0 || o.pid == pid)
 }
 
-// size is the bytes of memory the ring takes.
-func (o *Output) size() int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return len(o.ring)
-}
-
-// since answers what followed the cursor. more, if not nil, is closed at the
-// next change. A cursor of a stream this log does not know is answered with
-// everything retained and a gap of unknown size.
-func (o *Output) since(from Cursor, unknown GapReason) (s *Since, more <-chan struct{}, err error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	s = &Since{}
-	s.Cursor, _ = o.cursorLocked()
-	at, err := o.placeLocked(from, s, unknown)
-	if err != nil {
-		return nil, nil, err
-	}
-	if at < o.start {
-		lost := o.start - at
-		s.Missed += lost
-		if s.Gap == nil {
-			s.Gap = &Gap{GapEvicted, &lost}
-		}
-		at = o.start
-	}
-	s.Data = o.copyLocked(at, o.end)
-	return s, o.waitLocked(), nil
-}
-
-// placeLocked turns the cursor into an offset of the log and notes the gaps
-// between it and the end.
-func (o *Output) placeLocked(from Cursor, s *Since, unknown GapReason) (int64, error) {
-	for i := range o.epochs {
-		e := &o.epochs[i]
-		if e.stream != from.Stream {
-			continue
-		}
-		end := o.end
-		if i+1 < len(o.epochs) {
-			end = o.epochs[i+1].from
-			s.Gap = &Gap{Reason: o.epochs[len(o.epochs)-1].reason}
-		}
-		if from.Offset > end {
-			return 0, fmt.Errorf("%w: its offset lies %d bytes beyond the end of the stream", ErrCursor, from.Offset-end)
-		}
-		if from.Offset < e.from {
-			return 0, fmt.Errorf("%w: its offset lies %d bytes before the stream began", ErrCursor, e.from-from.Offset)
-		}
-		return from.Offset, nil
-	}
-	s.Gap = &Gap{Reason: unknown}
-	return o.start, nil
-}
-
-func (o *Output) copyLocked(from, to int64) []byte {
-	b := make([]byte, 0, to-from)
-	mask := int64(len(o.ring) - 1)
-	for from < to {
-		src := o.ring[from&mask:]
-		src = src[:min(int64(len(src)), to-from)]
-		b = append(b, src...)
-		from += int64(len(src))
-	}
-	return b
-}
-
 // sameProcess tells whether the newest epoch is of that process generation.
 func (o *Output) sameProcess(pid int) bool {
 	o.mu.Lock()
@@ -263,4 +262,58 @@ func (o *Output) known() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return len(o.epochs) > 0
+}
+
+// size is the bytes of memory kept for readers that are behind.
+func (o *Output) size() int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n := int64(len(o.ring.buf))
+	if o.text != nil {
+		n += int64(o.text.Kept())
+	}
+	return n
+}
+
+// place finds the epoch a cursor names. known is false for a stream this log
+// does not know: one from before a restart, or forgotten.
+func (o *Output) placeLocked(from Cursor) (known bool, err error) {
+	for i := range o.epochs {
+		e := &o.epochs[i]
+		if e.stream != from.Stream {
+			continue
+		}
+		end := o.ring.end
+		if i+1 < len(o.epochs) {
+			end = o.epochs[i+1].from - 1 // not the offset of the gap
+		}
+		if from.Offset > end {
+			return false, fmt.Errorf("%w: its offset lies %d bytes beyond the end of the stream", ErrCursor, from.Offset-end)
+		}
+		if from.Offset < e.from {
+			return false, fmt.Errorf("%w: its offset lies %d bytes before the stream began", ErrCursor, e.from-from.Offset)
+		}
+		return true, nil
+	}
+	return false, nil
+}
+
+// gapLocked is the newest gap in (from, to], nil for none.
+func (o *Output) gapLocked(from, to int64) *Gap {
+	for i := len(o.epochs) - 1; i > 0; i-- {
+		if e := &o.epochs[i]; e.from > from && e.from <= to {
+			return &Gap{Reason: e.reason}
+		}
+	}
+	return nil
+}
+
+// streamLocked names the place at an offset.
+func (o *Output) streamLocked(offset int64) Cursor {
+	for i := len(o.epochs) - 1; i >= 0; i-- {
+		if e := &o.epochs[i]; e.from <= offset || i == 0 {
+			return Cursor{e.stream, max(offset, e.from)}
+		}
+	}
+	return Cursor{}
 }

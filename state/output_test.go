@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"tmux-mcpd/state/transcript"
 )
 
 var testServer = ServerID{PID: 4242, StartTime: 1796050186}
@@ -34,7 +36,7 @@ func TestOutputDeltasJoin(t *testing.T) {
 				continue
 			}
 			r := readers[rapid.IntRange(0, len(readers)-1).Draw(t, "reader")]
-			s, _, err := o.since(r.at, GapRestarted)
+			s, _, _, err := o.since(r.at, GapRestarted, SinceOptions{Raw: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -42,17 +44,27 @@ func TestOutputDeltasJoin(t *testing.T) {
 				t.Fatalf("missed %d with gap %+v", s.Missed, s.Gap)
 			}
 			r.seen += s.Missed
-			if want := all[r.seen:]; !bytes.Equal(s.Data, want) {
-				t.Fatalf("from %d: got %d bytes, want %d", r.seen, len(s.Data), len(want))
+			if want := all[r.seen:]; !bytes.Equal(s.Raw, want) {
+				t.Fatalf("from %d: got %d bytes, want %d", r.seen, len(s.Raw), len(want))
 			}
-			r.seen += int64(len(s.Data))
+			r.seen += int64(len(s.Raw))
 			r.at = s.Cursor
 			readers = append(readers, &reader{at: s.Cursor, seen: r.seen})
 		}
-		if n := o.size(); n > o.budget {
+		if n := o.size(); n > int64(o.budget) {
 			t.Fatalf("ring of %d bytes over the budget %d", n, o.budget)
 		}
 	})
+}
+
+// raw reads bytes.
+func (o *Output) raw(t *testing.T, from Cursor) *Since {
+	t.Helper()
+	s, _, ready, err := o.since(from, GapRestarted, SinceOptions{Raw: true})
+	if err != nil || !ready {
+		t.Fatalf("ready %v: %v", ready, err)
+	}
+	return s
 }
 
 func TestOutputEpochs(t *testing.T) {
@@ -60,33 +72,62 @@ func TestOutputEpochs(t *testing.T) {
 	first := o.begin(testServer, 1, GapAttached)
 	o.append([]byte("one"))
 	o.finish(testServer, GapPaneDied)
-	if n := o.append([]byte("lost")); n != 0 {
+	if o.append([]byte("lost")) {
 		t.Errorf("a closed epoch took bytes")
 	}
-	s, _, err := o.since(first, GapRestarted)
-	if err != nil || string(s.Data) != "one" || s.Gap == nil || s.Gap.Reason != GapPaneDied || s.Gap.Bytes != nil {
-		t.Fatalf("after death: %+v, gap %+v, %v", s, s.Gap, err)
+	s := o.raw(t, first)
+	if string(s.Raw) != "one" || s.Gap == nil || s.Gap.Reason != GapPaneDied || s.Gap.Bytes != nil {
+		t.Fatalf("after death: %+v, gap %+v", s, s.Gap)
 	}
-	if s, _, _ := o.since(s.Cursor, GapRestarted); s.Gap != nil {
+	if s := o.raw(t, s.Cursor); s.Gap != nil {
 		t.Errorf("the gap was told twice")
 	}
 	second := o.begin(testServer, 2, GapRespawned)
 	o.append([]byte("two"))
-	s, _, err = o.since(first, GapRestarted)
-	if err != nil || string(s.Data) != "onetwo" || s.Gap.Reason != GapRespawned {
-		t.Fatalf("over two epochs: %q, gap %+v, %v", s.Data, s.Gap, err)
+	s = o.raw(t, first)
+	if string(s.Raw) != "onetwo" || s.Gap.Reason != GapRespawned {
+		t.Fatalf("over two epochs: %q, gap %+v", s.Raw, s.Gap)
 	}
-	if s, _, _ = o.since(second, GapRestarted); string(s.Data) != "two" || s.Gap != nil {
-		t.Fatalf("within the newest: %q, gap %+v", s.Data, s.Gap)
+	if s = o.raw(t, second); string(s.Raw) != "two" || s.Gap != nil {
+		t.Fatalf("within the newest: %q, gap %+v", s.Raw, s.Gap)
 	}
-	if s, _, _ = o.since(Cursor{newStream(testServer, 7, [7]byte{1}), 99}, GapRestarted); s.Gap == nil || s.Gap.Reason != GapRestarted {
+	if s = o.raw(t, Cursor{newStream(testServer, 7, [7]byte{1}), 99}); s.Gap == nil || s.Gap.Reason != GapRespawned {
 		t.Fatalf("unknown stream: gap %+v", s.Gap)
 	}
-	if _, _, err = o.since(Cursor{second.Stream, 7}, GapRestarted); !errors.Is(err, ErrCursor) {
-		t.Fatalf("beyond the end: %v", err)
+	for _, off := range []int64{second.Offset + 4, second.Offset - 1} {
+		if _, _, _, err := o.since(Cursor{second.Stream, off}, GapRestarted, SinceOptions{Raw: true}); !errors.Is(err, ErrCursor) {
+			t.Fatalf("offset %d outside its stream: %v", off, err)
+		}
 	}
-	if _, _, err = o.since(Cursor{second.Stream, 2}, GapRestarted); !errors.Is(err, ErrCursor) {
-		t.Fatalf("before its stream: %v", err)
+	if s := o.raw(t, Cursor{first.Stream, 2}); string(s.Raw) != "etwo" {
+		t.Fatalf("from the middle of an ended epoch: %q", s.Raw)
+	}
+}
+
+// Bytes can be read in pages from the oldest on without loss, gaps included.
+func TestOutputRawPages(t *testing.T) {
+	o := newOutput(7, 1<<20)
+	at := o.begin(testServer, 1, GapAttached)
+	o.append([]byte("hello "))
+	o.begin(testServer, 2, GapRespawned)
+	o.append([]byte("world"))
+	var all []byte
+	for gaps := 0; ; {
+		s, _, _, err := o.since(at, GapRestarted, SinceOptions{Raw: true, Oldest: true, MaxBytes: 4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, s.Raw...)
+		if s.Gap != nil {
+			gaps++
+		}
+		at = s.Cursor
+		if !s.More {
+			if string(all) != "hello world" || gaps != 1 {
+				t.Fatalf("%q with %d gaps", all, gaps)
+			}
+			return
+		}
 	}
 }
 
@@ -94,21 +135,24 @@ func TestOutputShrink(t *testing.T) {
 	o := newOutput(7, 1<<20)
 	c := o.begin(testServer, 1, GapAttached)
 	o.append(make([]byte, 5000))
-	if n := o.shrink(); n != 8192 {
-		t.Fatalf("gave back %d bytes", n)
+	if n := o.size(); n != 8192 {
+		t.Fatalf("%d bytes for 5000", n)
+	}
+	if o.shrink(); o.size() != 0 {
+		t.Fatalf("%d bytes were not given back", o.size())
 	}
 	o.append([]byte("x"))
-	s, _, err := o.since(c, GapRestarted)
-	if err != nil || s.Missed != 5000 || s.Gap.Reason != GapEvicted || *s.Gap.Bytes != 5000 || string(s.Data) != "x" {
-		t.Fatalf("%+v %+v %v", s, s.Gap, err)
+	s := o.raw(t, c)
+	if s.Missed != 5000 || s.Gap.Reason != GapEvicted || *s.Gap.Bytes != 5000 || string(s.Raw) != "x" {
+		t.Fatalf("%+v %+v", s, s.Gap)
 	}
 }
 
 // A wait that starts before an append is woken by it, and by nothing else.
 func TestOutputWake(t *testing.T) {
 	o := newOutput(7, 1<<20)
-	c := o.begin(testServer, 1, GapAttached)
-	_, more, _ := o.since(c, GapRestarted)
+	o.begin(testServer, 1, GapAttached)
+	more := o.changed()
 	select {
 	case <-more:
 		t.Fatal("woken by nothing")
@@ -116,9 +160,64 @@ func TestOutputWake(t *testing.T) {
 	}
 	o.append([]byte("x"))
 	<-more
-	_, more, _ = o.since(c, GapRestarted)
+	more = o.changed()
 	o.finish(testServer, GapPaneDied)
 	<-more
+}
+
+// started gives a log the transcript of an empty screen.
+func started(t *testing.T, o *Output, at int64) {
+	t.Helper()
+	s := &paneSeed{pid: 1, options: transcript.Options{AlternateScreen: true, ScrollOnClear: true}}
+	s.Width, s.Height, s.HistoryLimit, s.Wrap = 20, 4, 100, true
+	s.Styled, s.Joined, s.Lower = []byte("\n\n\n\n"), []byte("\n\n\n\n"), 3
+	if err := o.start(s, at, transcript.Profile33, transcript.Interrupted); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOutputText(t *testing.T) {
+	o := newOutput(7, 1<<20)
+	first := o.begin(testServer, 1, GapAttached)
+	o.append([]byte("held\r\n")) // comes before the screen is known
+	if _, _, ready, _ := o.since(first, GapRestarted, SinceOptions{}); ready {
+		t.Fatal("text before the screen was known")
+	}
+	started(t, o, first.Offset)
+	text := func(from Cursor, opt SinceOptions) *Since {
+		s, _, ready, err := o.since(from, GapRestarted, opt)
+		if err != nil || !ready {
+			t.Fatalf("ready %v: %v", ready, err)
+		}
+		return s
+	}
+	s := text(first, SinceOptions{})
+	if s.Text != "held\n" || s.Gap != nil {
+		t.Fatalf("%q gap %+v", s.Text, s.Gap)
+	}
+	o.append([]byte("10%\r50%\r100%\r\n\x1b[31mred\x1b[0m"))
+	if s = text(s.Cursor, SinceOptions{}); s.Text != "100%\nred" {
+		t.Fatalf("%q", s.Text)
+	}
+	o.append([]byte("der\r\n"))
+	if s = text(s.Cursor, SinceOptions{}); s.Text != "der\n" || !s.ContinuesLine {
+		t.Fatalf("%q continues %v", s.Text, s.ContinuesLine)
+	}
+	if s = text(s.Cursor, SinceOptions{}); s.news() {
+		t.Fatalf("news twice: %+v", s)
+	}
+	// a gap: what was not read is still told, once, and so is the new screen
+	o.append([]byte("unread\r\n"))
+	second := o.begin(testServer, 2, GapRespawned)
+	started(t, o, second.Offset)
+	o.append([]byte("born\r\n"))
+	got := text(s.Cursor, SinceOptions{})
+	if got.Text != "unread\nborn\n" || got.Gap == nil || got.Gap.Reason != GapRespawned {
+		t.Fatalf("%q gap %+v", got.Text, got.Gap)
+	}
+	if again := text(got.Cursor, SinceOptions{}); again.news() {
+		t.Fatalf("told twice: %q", again.Text)
+	}
 }
 
 func TestOutputAppendAllocates(t *testing.T) {

@@ -69,7 +69,15 @@ var (
 	// than one exactly when the list is not just the session's name
 	// (window_linked and window_linked_sessions cannot be relied on).
 	onePaneListing = newListing(paneWords, append(slices.Clone(paneTexts), "window_linked_sessions_list"))
-	clientListing  = newListing(
+	// seedListing is what a transcript must know besides captures.
+	seedListing = newListing(
+		[]string{
+			"pane_id", "pane_width", "pane_height", "cursor_x", "cursor_y", "scroll_region_upper", "scroll_region_lower",
+			"wrap_flag", "insert_flag", "origin_flag", "alternate_on", "alternate_saved_x", "alternate_saved_y",
+			"history_size", "history_limit", "pane_pid", "pane_dead", "alternate-screen", "scroll-on-clear",
+		},
+		[]string{"pane_tabs"})
+	clientListing = newListing(
 		[]string{"client_pid", "client_control_mode", "session_id", "window_id", "pane_id", "window_zoomed_flag"},
 		[]string{"client_name", "client_flags"})
 	gridListing = newListing(

@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"time"
 
+	"go.uber.org/zap"
+
 	"tmux-mcpd/controlmode"
+	"tmux-mcpd/state/transcript"
 )
 
 // GapReason names why output is missing.
@@ -29,14 +32,6 @@ const (
 type Gap struct {
 	Reason GapReason
 	Bytes  *int64
-}
-
-// Since is what a pane printed after a cursor.
-type Since struct {
-	Data   []byte // raw bytes, in order; parts before and after a gap are joined
-	Missed int64  // known number of bytes lost
-	Gap    *Gap   // the newest gap between the cursor and Cursor, nil for none
-	Cursor Cursor // continues after Data
 }
 
 // StartWatch starts (or joins) the watch of a pane and captures its screen and
@@ -99,11 +94,7 @@ func (m *Mirror) watch(ctx context.Context, id controlmode.PaneID, reason GapRea
 		p := w.entry(mod.Server.ID, id)
 		p.out.touch(time.Now())
 		if pane.Dead && !p.out.live(pane.PID) {
-			if !p.out.sameProcess(pane.PID) {
-				p.out.begin(mod.Server.ID, pane.PID, reason)
-				p.out.finish(mod.Server.ID, GapPaneDied)
-			}
-			return nil, p.out, nil
+			return nil, p.out, m.deadPane(ctx, mod, p, pane, reason)
 		}
 		w.mu.Lock()
 		s := p.stream
@@ -116,7 +107,7 @@ func (m *Mirror) watch(ctx context.Context, id controlmode.PaneID, reason GapRea
 		}
 		s, err = w.open(ctx, mod.Server, pane.Links[0].Session)
 		if err == nil {
-			_, _, err = w.begin(ctx, s, p, pane.PID, reason, gridCmd(id))
+			err = w.begin(ctx, s, p, pane.PID, reason)
 		}
 		if err == nil {
 			return s, p.out, nil
@@ -129,6 +120,25 @@ func (m *Mirror) watch(ctx context.Context, id controlmode.PaneID, reason GapRea
 			return nil, nil, missing(id, err)
 		}
 	}
+}
+
+// deadPane gives a pane that is dead already a log that has ended, with the
+// transcript of what it shows.
+func (m *Mirror) deadPane(ctx context.Context, mod *Model, p *watch, pane *Pane, reason GapReason) error {
+	if p.out.sameProcess(pane.PID) {
+		return nil
+	}
+	at := p.out.begin(mod.Server.ID, pane.PID, reason).Offset
+	blocks, err := m.onStructure(ctx, controlmode.Request{Commands: seedCmds(pane.ID), Fence: true})
+	if err == nil {
+		var s *paneSeed
+		if s, err = readSeed(pane.ID, blocks); err == nil {
+			err = p.out.start(s, at, transcript.ProfileFor(mod.Server.Version), transcript.Interrupted)
+		}
+	}
+	p.out.release(at)
+	p.out.finish(mod.Server.ID, GapPaneDied)
+	return err
 }
 
 // liveStream finds the client that is receiving the pane's output now.
@@ -152,10 +162,11 @@ func (s *stream) ask(ctx context.Context, req controlmode.Request) ([]controlmod
 	return reply.Blocks, err
 }
 
-// Since answers what the pane printed after the cursor. With wait > 0 it waits
-// for the first byte at most that long; a timeout is an empty answer.
-// ErrOtherServer, ErrOtherPane, ErrNotFound, ErrNoServer.
-func (m *Mirror) Since(ctx context.Context, id controlmode.PaneID, from Cursor, wait time.Duration) (*Since, error) {
+// Since answers what the pane printed after the cursor, as lines or bytes. With
+// Wait it waits for something to tell, at most that long; a timeout is an empty
+// answer. A pane that has ended is answered at once.
+// ErrOtherServer, ErrOtherPane, ErrNotFound, ErrNoServer, ErrCursor.
+func (m *Mirror) Since(ctx context.Context, id controlmode.PaneID, from Cursor, opt SinceOptions) (*Since, error) {
 	if from.Stream.Pane() != id {
 		return nil, fmt.Errorf("%w: it names %s", ErrOtherPane, from.Stream.Pane())
 	}
@@ -170,17 +181,33 @@ func (m *Mirror) Since(ctx context.Context, id controlmode.PaneID, from Cursor, 
 	if err != nil {
 		return nil, err
 	}
-	deadline := time.NewTimer(wait)
+	deadline := time.NewTimer(opt.Wait)
 	defer deadline.Stop()
-	for {
-		s, more, err := out.since(from, GapRestarted)
-		if err != nil || len(s.Data) > 0 || s.Gap != nil || wait <= 0 {
-			return s, err
+	for late := opt.Wait <= 0; ; {
+		s, more, ready, err := out.since(from, m.unknownStream(), opt)
+		if err != nil {
+			return nil, err
+		}
+		if ready && (late || s.news() || !out.live(0)) {
+			if late || opt.Settle <= 0 || !out.live(0) || s.Gap != nil {
+				return s, nil
+			}
+			if late, err = out.settle(ctx, opt.Settle, more, deadline.C); err != nil {
+				return nil, err
+			}
+			late = true
+			continue
+		}
+		if !ready && late {
+			if err := out.awaitScreen(ctx, m.cfg.Timeout); err != nil {
+				return nil, err
+			}
+			continue
 		}
 		select {
 		case <-more:
 		case <-deadline.C:
-			wait = 0
+			late = true
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
@@ -188,13 +215,68 @@ func (m *Mirror) Since(ctx context.Context, id controlmode.PaneID, from Cursor, 
 	}
 }
 
+// unknownStream is why a cursor of this server can name a stream nobody knows.
+func (m *Mirror) unknownStream() GapReason { return GapRestarted }
+
+// settle waits until nothing has changed for a while, or until the deadline.
+func (o *Output) settle(ctx context.Context, quiet time.Duration, more <-chan struct{}, deadline <-chan time.Time) (late bool, err error) {
+	t := time.NewTimer(quiet)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+			return false, nil
+		case <-more:
+			more = o.changed()
+			t.Reset(quiet)
+		case <-deadline:
+			return true, nil
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
+		}
+	}
+}
+
+// awaitScreen waits until the transcript can be read.
+func (o *Output) awaitScreen(ctx context.Context, limit time.Duration) error {
+	t := time.NewTimer(limit)
+	defer t.Stop()
+	for {
+		o.mu.Lock()
+		ready, open, more := o.text != nil && o.held < 0, o.open, o.waitLocked()
+		o.mu.Unlock()
+		switch {
+		case ready:
+			return nil
+		case !open:
+			return fmt.Errorf("pane %s ended before its screen could be read: %w", o.pane, ErrDetached)
+		}
+		select {
+		case <-more:
+		case <-t.C:
+			return fmt.Errorf("screen of %s: %w", o.pane, controlmode.ErrTimeout)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
 // caughtUp answers the pane's log when it holds all that tmux had received from
 // the pane when the call was made (P1): one round trip on the connection that
-// delivers it.
+// delivers it. The answer also tells whether the transcript shows what tmux
+// shows; if not it is started anew.
 func (m *Mirror) caughtUp(ctx context.Context, id controlmode.PaneID) (*Output, error) {
 	if s, out := m.watches.liveStream(id); s != nil {
 		out.touch(time.Now())
-		blocks, err := s.ask(ctx, controlmode.Request{Commands: []controlmode.Command{gridCmd(id)}, Fence: true})
+		var at probe
+		blocks, err := s.ask(ctx, controlmode.Request{
+			Commands: []controlmode.Command{gridCmd(id)}, Fence: true,
+			Begin: func(i int) {
+				if i == 0 {
+					at = out.probe()
+				}
+			},
+		})
 		if err == nil {
 			var g grid
 			if g, err = readGrid(blocks[0].Body); err == nil && !g.found {
@@ -204,7 +286,7 @@ func (m *Mirror) caughtUp(ctx context.Context, id controlmode.PaneID) (*Output, 
 				nudge(m.hint) // have it paused before anybody respawns it
 			}
 			if err == nil && out.live(g.pid) {
-				return out, nil
+				return out, m.startAgain(ctx, s, out, at, g)
 			}
 		}
 		if err != nil && !errors.Is(err, controlmode.ErrClosed) {
@@ -213,4 +295,21 @@ func (m *Mirror) caughtUp(ctx context.Context, id controlmode.PaneID) (*Output, 
 	}
 	_, out, err := m.watch(ctx, id, GapNotWatched)
 	return out, err
+}
+
+// startAgain reads the screen again if the transcript differs from it.
+func (m *Mirror) startAgain(ctx context.Context, s *stream, out *Output, at probe, g grid) error {
+	why, again := out.audit(at, g)
+	if !again {
+		return nil
+	}
+	w := &m.watches
+	if err := w.take(ctx); err != nil {
+		return err
+	}
+	defer w.give()
+	if err := w.reseed(ctx, s, out, why); err != nil && !errors.Is(err, controlmode.ErrClosed) {
+		m.log.Warn("transcript", zap.Stringer("pane", out.pane), zap.Error(err))
+	}
+	return nil
 }

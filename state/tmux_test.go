@@ -112,7 +112,7 @@ func (x *testTmux) mirror(change ...func(*Config)) *Mirror {
 // within bounds a test's wait for something that must happen.
 func within(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -130,6 +130,26 @@ func (m *Mirror) await(t *testing.T, what string, ok func(*Model) bool) *Model {
 		case <-mod.Superseded():
 		case <-ctx.Done():
 			t.Fatalf("%s: never happened", what)
+		}
+	}
+}
+
+// awaitStatus waits until the status satisfies ok; it is looked at whenever an
+// attachment begins or ends.
+func (m *Mirror) awaitStatus(t *testing.T, ok func(Status) bool) {
+	t.Helper()
+	ctx := within(t)
+	for {
+		m.mu.Lock()
+		changed := m.changed
+		m.mu.Unlock()
+		if ok(m.Status()) {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			t.Fatalf("status stays %+v", m.Status())
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"tmux-mcpd/controlmode"
+	"tmux-mcpd/state/transcript"
 )
 
 // watches are the panes whose output is received, and the stream clients that
@@ -21,7 +23,7 @@ type watches struct {
 	m     *Mirror
 	wake  chan struct{} // capacity 1: something to tend to
 	turn  chan struct{} // capacity 1: whoever holds its token may change what is watched
-	bytes atomic.Int64  // held in all rings
+	bytes atomic.Int64  // kept in all logs, as of the last look
 
 	mu      sync.Mutex // guards the fields that follow
 	life    ServerID   // the outputs are of this server
@@ -36,6 +38,7 @@ type watch struct {
 	out    *Output
 	stream *stream   // its owner; nil while none is attached
 	began  time.Time // of the newest epoch: older models say nothing of it
+	forget func()    // ends the wait for the process's end, nil for none
 }
 
 // stream is one stream client.
@@ -86,7 +89,7 @@ func (w *watches) run(ctx context.Context) {
 	w.mu.Lock()
 	w.ctx = ctx
 	w.mu.Unlock()
-	const slow = 30 * time.Second
+	const slow = 5 * time.Second
 	tick := time.NewTicker(slow)
 	defer tick.Stop()
 	for ctx.Err() == nil {
@@ -116,6 +119,11 @@ func (w *watches) entry(server ServerID, id controlmode.PaneID) *watch {
 		for _, s := range w.streams {
 			s.proc.Close()
 		}
+		for _, p := range w.panes {
+			if p.forget != nil {
+				p.forget()
+			}
+		}
 		clear(w.panes)
 		clear(w.streams)
 		w.life = server
@@ -143,8 +151,11 @@ func (w *watches) open(ctx context.Context, server Server, id controlmode.Sessio
 	if s != nil {
 		return s, nil
 	}
-	if att := w.m.attachedNow(); att == nil || att.server.ID != server.ID || closed(att.proc.Done()) {
-		return nil, fmt.Errorf("session %s: %w", id, ErrDetached)
+	if w.m.Model().unwelcome(id) {
+		return nil, fmt.Errorf("session %s: %w: %w", id, ErrDetached, errUnwelcome)
+	}
+	if err := w.alive(ctx, server); err != nil {
+		return nil, fmt.Errorf("session %s: %w", id, err)
 	}
 	s = &stream{
 		session: id, server: server, muted: map[controlmode.PaneID]bool{},
@@ -194,11 +205,12 @@ func (s *stream) awaitReady(ctx context.Context) error {
 func (w *watches) muteOthers(ctx context.Context, s *stream) error {
 	reply, err := s.proc.Do(ctx, controlmode.Request{Commands: []controlmode.Command{
 		controlmode.Cmd("list-panes", "-s", "-t", s.session.String(), "-F", "#{pane_id}"),
+		controlmode.Cmd("refresh-client", "-B", "dead:%*:#{pane_dead} #{pane_pid}"),
 	}, Fence: true})
 	if err != nil {
 		return err
 	}
-	if len(reply.Blocks) != 1 || reply.Blocks[0].Error {
+	if len(reply.Blocks) != 2 || reply.Blocks[0].Error {
 		return fmt.Errorf("panes of %s: %w", s.session, ErrNotFound)
 	}
 	var ids []controlmode.PaneID
@@ -216,7 +228,7 @@ func (w *watches) event(s *stream, e controlmode.Event) {
 	switch e := e.(type) {
 	case *controlmode.Output:
 		if out := (*s.routes.Load())[e.Pane]; out != nil {
-			if grew := out.append(e.Data); grew > 0 && w.bytes.Add(int64(grew)) > w.m.cfg.AllBytes {
+			if out.append(e.Data) && w.bytes.Load() > w.m.cfg.AllBytes/2 {
 				w.poke()
 			}
 			return
@@ -242,6 +254,8 @@ func (w *watches) event(s *stream, e controlmode.Event) {
 			out.finish(s.server.ID, GapPaused)
 			w.poke()
 		}
+	case controlmode.SubscriptionChanged, controlmode.LayoutChange:
+		nudge(w.m.hint) // a watched pane may have ended, or have another size
 	case controlmode.Unknown:
 		w.m.unknown.Add(1)
 	}
@@ -330,13 +344,14 @@ func (s *stream) unmute(id controlmode.PaneID) []controlmode.Command {
 	return []controlmode.Command{refreshClient("continue", id)}
 }
 
-func closed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
+// alive tells whether the server is there at this moment and is the one meant.
+func (w *watches) alive(ctx context.Context, server Server) error {
+	att := w.m.attachedNow()
+	if att == nil || att.server.ID != server.ID {
+		return ErrDetached
 	}
+	_, err := att.proc.Do(ctx, controlmode.Request{Commands: []controlmode.Command{controlmode.Cmd("display-message", "-p", "")}})
+	return err
 }
 
 func filter[T any](all []T, keep func(T) bool) []T {
@@ -347,42 +362,6 @@ func filter[T any](all []T, keep func(T) bool) []T {
 		}
 	}
 	return kept
-}
-
-// begin starts a new epoch of a pane on its owner: in one line the pane's output
-// is let through and cmds are run; the epoch begins where the first of them
-// does, so the answers show the screen exactly at the cursor. The caller holds
-// the turn.
-func (w *watches) begin(ctx context.Context, s *stream, p *watch, pid int, reason GapReason, cmds ...controlmode.Command) ([]controlmode.BlockEnd, Cursor, error) {
-	id := p.out.pane
-	w.mu.Lock()
-	old := p.stream
-	p.stream, p.began = s, time.Now()
-	w.mu.Unlock()
-	if old != nil && old != s {
-		old.route(id, nil)
-		p.out.finish(s.server.ID, GapOwnerChanged)
-	}
-	lead := s.unmute(id)
-	s.route(id, p.out)
-	var at Cursor
-	var once sync.Once
-	req := controlmode.Request{
-		Commands: append(lead, cmds...), Fence: true,
-		Begin: func(i int) {
-			if i == len(lead) {
-				once.Do(func() { at = p.out.begin(s.server.ID, pid, reason) })
-			}
-		},
-	}
-	reply, err := s.proc.Do(ctx, req)
-	if err == nil {
-		err = reply.Err(req)
-	}
-	if err != nil {
-		return nil, at, fmt.Errorf("watch %s: %w", id, err)
-	}
-	return reply.Blocks[len(lead):], at, nil
 }
 
 // tend brings the watches in line with the newest model. The caller holds the turn.
@@ -440,6 +419,10 @@ func (w *watches) tendPane(ctx context.Context, mod *Model, id controlmode.PaneI
 		w.rejoin(ctx, mod, p, pane, reason)
 	case !p.out.live(pane.PID):
 		w.rejoin(ctx, mod, p, pane, GapRespawned)
+	case !p.out.fits(pane):
+		if err := w.reseed(ctx, s, p.out, transcript.Rewrapped); err != nil && ctx.Err() == nil && !errors.Is(err, controlmode.ErrClosed) {
+			w.m.log.Info("transcript", zap.Stringer("pane", id), zap.Error(err))
+		}
 	}
 }
 
@@ -447,8 +430,7 @@ func (w *watches) tendPane(ctx context.Context, mod *Model, id controlmode.PaneI
 func (w *watches) rejoin(ctx context.Context, mod *Model, p *watch, pane *Pane, reason GapReason) {
 	s, err := w.open(ctx, mod.Server, pane.Links[0].Session)
 	if err == nil {
-		_, _, err = w.begin(ctx, s, p, pane.PID, reason,
-			controlmode.Cmd("display-message", "-p", "-t", pane.ID.String(), gridListing.format))
+		err = w.begin(ctx, s, p, pane.PID, reason)
 	}
 	if err != nil && ctx.Err() == nil && !errors.Is(err, controlmode.ErrClosed) {
 		w.m.log.Info("watch again", zap.Stringer("pane", pane.ID), zap.Error(err))
@@ -460,9 +442,11 @@ func (w *watches) drop(ctx context.Context, id controlmode.PaneID, p *watch, exi
 	w.mu.Lock()
 	s, life := p.stream, w.life
 	delete(w.panes, id)
+	if p.forget != nil {
+		p.forget()
+	}
 	w.mu.Unlock()
 	p.out.finish(life, GapNotWatched)
-	w.bytes.Add(-int64(p.out.shrink()))
 	if s == nil {
 		return
 	}
@@ -472,22 +456,25 @@ func (w *watches) drop(ctx context.Context, id controlmode.PaneID, p *watch, exi
 	}
 }
 
-// evict gives back the rings that were not used for longest while all together
+// evict gives back the logs that were not used for longest while all together
 // are over the budget.
 func (w *watches) evict(panes map[controlmode.PaneID]*watch) {
-	for w.bytes.Load() > w.m.cfg.AllBytes {
-		var oldest *Output
-		var used time.Time
-		for _, p := range panes {
-			if t := p.out.lastUse(); p.out.size() > 0 && (oldest == nil || t.Before(used)) {
-				oldest, used = p.out, t
+	total := int64(0)
+	byUse := make([]*Output, 0, len(panes))
+	for _, p := range panes {
+		total += p.out.size()
+		byUse = append(byUse, p.out)
+	}
+	if total > w.m.cfg.AllBytes {
+		slices.SortFunc(byUse, func(a, b *Output) int { return a.lastUse().Compare(b.lastUse()) })
+		for _, out := range byUse {
+			total -= out.size()
+			if out.shrink(); total <= w.m.cfg.AllBytes {
+				break
 			}
 		}
-		if oldest == nil {
-			return
-		}
-		w.bytes.Add(-int64(oldest.shrink()))
 	}
+	w.bytes.Store(total)
 }
 
 // tendStream mutes panes that spoke without being watched and ends a client

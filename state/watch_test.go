@@ -1,7 +1,6 @@
 package state
 
 import (
-	"bytes"
 	"errors"
 	"regexp"
 	"strconv"
@@ -22,16 +21,16 @@ func TestWatchDeliversWhatFollowsTheScreen(t *testing.T) {
 	if !strings.Contains(strings.Join(c.Lines, "\n"), "before") {
 		t.Fatalf("the seed misses the screen: %q", c.Lines)
 	}
-	if s, err := m.Since(within(t), 0, at, 0); err != nil || len(s.Data) != 0 || s.Gap != nil {
+	if s, err := m.Since(within(t), 0, at, SinceOptions{}); err != nil || s.Text != "" || s.Gap != nil {
 		t.Fatalf("nothing new: %+v %v", s, err)
 	}
 	x.run("send-keys", "-t", "%0", "-l", "after")
-	s, err := m.Since(within(t), 0, at, 5*time.Second)
-	if err != nil || s.Gap != nil || !bytes.HasPrefix([]byte("after"), s.Data) || len(s.Data) == 0 {
+	s, err := m.Since(within(t), 0, at, SinceOptions{Wait: 5 * time.Second})
+	if err != nil || s.Gap != nil || !strings.HasPrefix("after", s.Text) || s.Text == "" {
 		t.Fatalf("%+v %v", s, err)
 	}
-	again, err := m.Since(within(t), 0, at, 0) // reads do not consume
-	if err != nil || !bytes.HasPrefix(again.Data, s.Data) {
+	again, err := m.Since(within(t), 0, at, SinceOptions{}) // reads do not consume
+	if err != nil || !strings.HasPrefix(again.Text, s.Text) {
 		t.Fatalf("%+v %v", again, err)
 	}
 	snap, err := m.Snapshot(within(t), 0)
@@ -41,11 +40,11 @@ func TestWatchDeliversWhatFollowsTheScreen(t *testing.T) {
 	if other, _ := m.Snapshot(within(t), 0); other.Cursor.Stream != at.Stream {
 		t.Errorf("another stream without a reason")
 	}
-	if _, err := m.Since(within(t), 1, at, 0); !errors.Is(err, ErrOtherPane) {
+	if _, err := m.Since(within(t), 1, at, SinceOptions{}); !errors.Is(err, ErrOtherPane) {
 		t.Errorf("another pane's cursor: %v", err)
 	}
 	start := time.Now()
-	if s, err := m.Since(within(t), 0, snap.Cursor.orFail(t), 50*time.Millisecond); err != nil || len(s.Data) != 0 || s.Cursor != *snap.Cursor {
+	if s, err := m.Since(within(t), 0, snap.Cursor.orFail(t), SinceOptions{Wait: 50 * time.Millisecond}); err != nil || s.Text != "" || s.Cursor != *snap.Cursor {
 		t.Errorf("timeout: %+v %v", s, err)
 	} else if time.Since(start) < 50*time.Millisecond {
 		t.Errorf("did not wait")
@@ -76,14 +75,18 @@ func TestP2SnapshotAndDeltaJoin(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := m.Since(within(t), 0, snap.Cursor.orFail(t), time.Second)
+		s, err := m.Since(within(t), 0, snap.Cursor.orFail(t), SinceOptions{Wait: time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if s.Gap != nil {
 			t.Fatalf("round %d: gap %+v", i, s.Gap)
 		}
-		text := strings.Join(snap.Lines, "\n") + strings.ReplaceAll(string(s.Data), "\r\n", "\n")
+		text := strings.Join(snap.Lines, "\n")
+		if !s.ContinuesLine && !strings.HasSuffix(text, "\n") {
+			text += "\n"
+		}
+		text += s.Text
 		checkCounter(t, i, text)
 	}
 }
@@ -129,7 +132,7 @@ func TestUnwatchedPanesArePausedAndDoNotGrow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s, err := m.Since(within(t), 1, at, 5*time.Second); err != nil || len(s.Data) == 0 {
+	if s, err := m.Since(within(t), 1, at, SinceOptions{Wait: 5 * time.Second}); err != nil || s.Text == "" {
 		t.Fatalf("no output after continue: %+v %v", s, err)
 	}
 }
@@ -150,7 +153,7 @@ func TestWatchedPaneMovesToAnotherSession(t *testing.T) {
 			p, ok := mod.Pane(2)
 			return ok && p.Links[0].SessionName == "other"
 		})
-		s, err := m.Since(ctx, 2, at, 20*time.Millisecond)
+		s, err := m.Since(ctx, 2, at, SinceOptions{Wait: 20 * time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,7 +166,7 @@ func TestWatchedPaneMovesToAnotherSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	x.run("send-keys", "-t", "%2", "-l", "hello")
-	if s, err := m.Since(ctx, 2, at, 5*time.Second); err != nil || len(s.Data) == 0 {
+	if s, err := m.Since(ctx, 2, at, SinceOptions{Wait: 5 * time.Second}); err != nil || s.Text == "" {
 		t.Fatalf("after the move: %+v %v", s, err)
 	}
 }
@@ -180,7 +183,7 @@ func TestRespawnEndsTheEpoch(t *testing.T) {
 	x.run("send-keys", "-t", "%0", "C-d")
 	ctx := within(t)
 	for {
-		s, err := m.Since(ctx, 0, at, 100*time.Millisecond)
+		s, err := m.Since(ctx, 0, at, SinceOptions{Wait: 100 * time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -194,12 +197,12 @@ func TestRespawnEndsTheEpoch(t *testing.T) {
 	}
 	x.run("respawn-pane", "-t", "%0", "echo born; exec cat")
 	awaitText(t, m, 0, "born")
-	s, err := m.Since(ctx, 0, at, 5*time.Second)
+	s, err := m.Since(ctx, 0, at, SinceOptions{Wait: 5 * time.Second})
 	if err != nil || s.Gap == nil || s.Gap.Reason != GapRespawned {
 		t.Fatalf("after the respawn: %+v %v", s, err)
 	}
 	x.run("send-keys", "-t", "%0", "-l", "more")
-	if s, err = m.Since(ctx, 0, s.Cursor, 5*time.Second); err != nil || len(s.Data) == 0 {
+	if s, err = m.Since(ctx, 0, s.Cursor, SinceOptions{Wait: 5 * time.Second}); err != nil || s.Text == "" {
 		t.Fatalf("the new process is silent: %+v %v", s, err)
 	}
 }
@@ -213,11 +216,11 @@ func TestM01CursorOfAnotherServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	x.stop()
-	if _, err := m.Since(within(t), 0, at, 0); !errors.Is(err, ErrNoServer) {
+	if _, err := m.Since(within(t), 0, at, SinceOptions{}); !errors.Is(err, ErrNoServer) {
 		t.Fatalf("without a server: %v", err)
 	}
 	x.start()
-	if _, err := m.Since(within(t), 0, at, 0); !errors.Is(err, ErrOtherServer) {
+	if _, err := m.Since(within(t), 0, at, SinceOptions{}); !errors.Is(err, ErrOtherServer) {
 		t.Fatalf("on the next server: %v", err)
 	}
 	if _, _, err := m.StartWatch(within(t), 0, CaptureRange{}); err != nil {
@@ -235,15 +238,15 @@ func TestStreamClientKicked(t *testing.T) {
 	for _, c := range full(t, m).Clients {
 		x.run("detach-client", "-t", c.Name)
 	}
-	s, err := m.Since(within(t), 0, at, 5*time.Second)
+	s, err := m.Since(within(t), 0, at, SinceOptions{Wait: 5 * time.Second})
 	for ctx := within(t); err == nil && s.Gap == nil && ctx.Err() == nil; {
-		s, err = m.Since(ctx, 0, at, time.Second)
+		s, err = m.Since(ctx, 0, at, SinceOptions{Wait: time.Second})
 	}
 	if err != nil || s.Gap == nil {
 		t.Fatalf("%+v %v", s, err)
 	}
 	x.run("send-keys", "-t", "%0", "-l", "more")
-	if s, err = m.Since(within(t), 0, s.Cursor, 5*time.Second); err != nil || !strings.HasPrefix("more", string(s.Data)) || len(s.Data) == 0 {
+	if s, err = m.Since(within(t), 0, s.Cursor, SinceOptions{Wait: 5 * time.Second}); err != nil || !strings.HasPrefix("more", s.Text) || s.Text == "" {
 		t.Fatalf("after the new attachment: %+v %v", s, err)
 	}
 }

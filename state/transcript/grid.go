@@ -19,7 +19,7 @@ func (t *Transcript) clearWrap(y int) {
 			r.wrapped = false
 			t.reline(r)
 		}
-	case y == -1 && t.history.len() > 0:
+	case y == -1 && t.history.tmux() > 0:
 		if p := t.history.at(t.history.len() - 1); p.wrapped {
 			p.wrapped, p.cut = false, true
 		}
@@ -30,7 +30,7 @@ func (t *Transcript) clearWrap(y int) {
 // unsigned arithmetic of tmux's callers: no row is freed then, but the row
 // above still loses its flag.
 func (t *Transcript) clearRows(py, ny int, bg colour) {
-	if ny == 0 || py >= t.height || py+ny-1 >= t.height || py+ny-1 < -t.history.len() {
+	if ny == 0 || py >= t.height || py+ny-1 >= t.height || py+ny-1 < -t.history.tmux() {
 		return
 	}
 	for y := py; y < py+ny; y++ {

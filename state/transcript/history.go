@@ -49,12 +49,15 @@ func (p *past) endedAt() int64 {
 	return p.changed + int64(p.ended)
 }
 
-// history is a ring of past rows that grows up to tmux's history-limit.
+// history is a ring of past rows: those tmux has, up to its history-limit, and
+// before them those it has dropped already and readers may still want (kept).
 type history struct {
 	ring  []past
 	head  int // oldest
 	n     int
 	limit int
+	// kept rows are not tmux's any more; they cost keptBytes, at most keep.
+	kept, keptBytes, keep int
 	// newest holds, per block of the ring, the newest offset written there, so
 	// that a reader who is nearly up to date does not look at every row.
 	newest []int64
@@ -71,6 +74,9 @@ func (h *history) at(i int) *past {
 	}
 	return &h.ring[i]
 }
+
+// tmux is the number of rows that tmux has.
+func (h *history) tmux() int { return h.n - h.kept }
 
 // add appends a row; the caller has made room.
 func (h *history) add(p past, off int64) {
@@ -123,8 +129,11 @@ func (h *history) drop(n int) {
 }
 
 func (h *history) clear() {
-	*h = history{limit: h.limit}
+	*h = history{limit: h.limit, keep: h.keep}
 }
+
+// pastBytes is what a past row costs besides its text.
+const pastBytes = 64
 
 // historyOn tells whether rows enter history: not on the alternate screen, and
 // not in a pane made with history-limit 0.
@@ -134,7 +143,7 @@ func (t *Transcript) historyOn() bool { return !t.alternate && t.history.limit >
 // (grid.c, grid_collect_history).
 func (t *Transcript) push(r *row) {
 	h := &t.history
-	if size := t.above + h.n; size > 0 && size >= h.limit {
+	if size := t.above + h.tmux(); size > 0 && size >= h.limit {
 		n := min(max(h.limit/10, 1), size)
 		skip := min(n, t.above)
 		t.above -= skip
@@ -169,22 +178,47 @@ func (t *Transcript) push(r *row) {
 	t.drop(r)
 }
 
-// trim forgets the oldest history rows and remembers how much a late reader
-// will have missed.
+// trim takes the n oldest rows from what tmux has. They are kept for readers as
+// far as the budget goes.
 func (t *Transcript) trim(n int) {
+	h := &t.history
+	for range n {
+		h.keptBytes += pastBytes + len(h.at(h.kept).text)
+		h.kept++
+	}
+	over, bytes := 0, h.keptBytes
+	for over < h.kept && bytes > h.keep {
+		bytes -= pastBytes + len(h.at(over).text)
+		over++
+	}
+	t.forget(over)
+}
+
+// forget drops the n oldest rows, which are kept ones, and remembers how much a
+// late reader will have missed.
+func (t *Transcript) forget(n int) {
 	if n == 0 {
 		return
 	}
 	lines, newest := 0, int64(0)
 	for i := range n {
 		p := t.history.at(i)
+		t.history.keptBytes -= pastBytes + len(p.text)
 		if !p.wrapped {
 			lines++
 		}
 		newest = max(newest, p.changed, p.endedAt())
 	}
 	t.lost.add(newest, lines)
+	t.history.kept -= n
 	t.history.drop(n)
+}
+
+// Keep sets how many bytes of rows that tmux has dropped from its history are
+// kept for readers, 0 (the default) for none.
+func (t *Transcript) Keep(bytes int) {
+	t.history.keep = bytes
+	t.trim(0)
 }
 
 // lost keeps, coarsely, how many lines have left history and up to which

@@ -15,6 +15,10 @@ const (
 	// Corrected: an audit found that this transcript had been wrong. Lines that
 	// are the same keep their offsets, the others are news.
 	Corrected
+	// Interrupted: bytes were lost or the process changed. What readers had not
+	// seen stays to be told, what tmux shows besides is news, and what an
+	// unfinished sequence had begun is forgotten.
+	Interrupted
 )
 
 const (
@@ -24,8 +28,8 @@ const (
 
 // Reseed replaces the rows by what tmux shows now; the state must have been
 // taken at Offset. Readers' offsets stay good: lines that read as before keep
-// theirs, and after Rewrapped those that cannot be found any more are told from
-// the old rows to readers who had not seen them. On an error nothing changes.
+// theirs, and unless why is Corrected those that cannot be found any more are told
+// from the old rows to readers who had not seen them. On an error nothing changes.
 func (t *Transcript) Reseed(s SeedState, why Reason) error {
 	n, err := seed(s, t.off, t.profile, t.nextID)
 	if err != nil {
@@ -33,11 +37,18 @@ func (t *Transcript) Reseed(s SeedState, why Reason) error {
 	}
 	old, fresh := t.knownLines(), n.knownLines()
 	pairs := match(old, fresh)
-	n.adopt(t)
+	if why == Interrupted {
+		pairs = withText(old, pairs)
+	}
+	older := 0
+	if t.history.keep > 0 {
+		older = olderRows(old, pairs, t.history.len())
+	}
+	n.adopt(t, why)
 	n.carry(t, old, fresh, pairs, why)
 	n.partials = t.movedPartials(n, old, fresh, pairs)
-	if why == Rewrapped {
-		n.orphans = leftOver(old, fresh, pairs)
+	if why != Corrected {
+		n.orphans = leftOver(old, fresh, pairs, older, why)
 	} else {
 		n.orphans = slices.Clone(t.orphans)
 	}
@@ -47,17 +58,55 @@ func (t *Transcript) Reseed(s SeedState, why Reason) error {
 		}
 	}
 	n.changed = t.changed
-	if why == Corrected || n.alternate {
+	if why != Rewrapped || n.alternate {
 		n.changed = t.off
 	}
+	n.keepOlder(t, older)
 	*t = *n
 	return nil
 }
 
+// withText leaves out pairs of blank lines: on the screen of another process
+// they mean nothing.
+func withText(old []known, pairs [][2]int) [][2]int {
+	return slices.DeleteFunc(pairs, func(p [2]int) bool { return strings.TrimSpace(old[p[0]].text) == "" })
+}
+
+// olderRows is the number of history rows that the captures did not reach back
+// to: those before the line that their first line is.
+func olderRows(old []known, pairs [][2]int, history int) int {
+	for _, p := range pairs {
+		if p[1] == 0 && old[p[0]].orphan == nil {
+			return min(old[p[0]].from, history)
+		}
+	}
+	return 0
+}
+
+// keepOlder puts the n oldest history rows of from before the own ones. tmux may
+// have some of them still; here they only serve readers.
+func (t *Transcript) keepOlder(from *Transcript, n int) {
+	own := t.history
+	t.history = history{limit: own.limit, keep: from.history.keep}
+	add := func(h *history, i int) {
+		p := h.at(i)
+		t.history.add(*p, max(p.changed, p.endedAt()))
+	}
+	for i := range n {
+		add(&from.history, i)
+	}
+	for i := range own.len() {
+		add(&own, i)
+	}
+	t.trim(n)
+}
+
 // adopt takes over what does not depend on rows.
-func (t *Transcript) adopt(old *Transcript) {
-	t.parser, t.pen, t.slot = old.parser, old.pen, old.slot
-	t.lastRune, t.canRepeat, t.joiner = old.lastRune, old.canRepeat, old.joiner
+func (t *Transcript) adopt(old *Transcript, why Reason) {
+	if why != Interrupted {
+		t.parser, t.pen, t.slot = old.parser, old.pen, old.slot
+		t.lastRune, t.canRepeat, t.joiner = old.lastRune, old.canRepeat, old.joiner
+	}
 	t.alternateScreen, t.scrollOnClear = old.alternateScreen, old.scrollOnClear
 	t.title, t.windowName, t.titles, t.marks = old.title, old.windowName, old.titles, old.marks
 	t.lost, t.entered, t.base = old.lost, old.entered, old.base
@@ -289,13 +338,22 @@ func (t *Transcript) movedPartials(n *Transcript, old, fresh []known, pairs [][2
 
 // leftOver makes orphans of the old lines that are gone, newest first within
 // the limits.
-func leftOver(old, fresh []known, pairs [][2]int) []orphan {
+func leftOver(old, fresh []known, pairs [][2]int, older int, why Reason) []orphan {
 	paired := make(map[int]int, len(pairs))
 	for _, p := range pairs {
 		paired[p[0]] = p[1]
 	}
 	var out []orphan
 	before, bytes := uint64(0), 0
+	if why == Interrupted { // what tmux shows below the last known line is newer
+		next := 0
+		for _, p := range pairs {
+			next = max(next, p[1]+1)
+		}
+		if next < len(fresh) {
+			before = fresh[next].id
+		}
+	}
 	for i := len(old) - 1; i >= 0; i-- {
 		l := old[i]
 		if j, ok := paired[i]; ok {
@@ -306,6 +364,9 @@ func leftOver(old, fresh []known, pairs [][2]int) []orphan {
 				before = l.orphan.id
 			}
 			continue
+		}
+		if l.orphan == nil && l.to <= older {
+			break
 		}
 		if strings.TrimSpace(l.text) == "" || len(out) == maxOrphans || bytes+len(l.text) > maxOrphanBytes {
 			continue

@@ -72,9 +72,10 @@ func trimBlanks(s string) string { return strings.TrimRight(s, " ") }
 // Rows are history and screen as `capture-pane -p -S -` prints them, without
 // trailing blanks. Line drawing is given as tmux's letters.
 func (t *Transcript) Rows() []string {
-	rows := make([]string, 0, t.history.len()+t.height)
-	for i := range t.history.len() {
-		p := t.history.at(i)
+	h := &t.history
+	rows := make([]string, 0, h.tmux()+t.height)
+	for i := h.kept; i < h.len(); i++ {
+		p := h.at(i)
 		rows = append(rows, trimBlanks(tmuxText(p.text, p.acs)))
 	}
 	return append(rows, t.Screen()...)
@@ -104,7 +105,7 @@ func (t *Transcript) Joined() []string {
 			line.Reset()
 		}
 	}
-	for i := range t.history.len() {
+	for i := t.history.kept; i < t.history.len(); i++ {
 		p := t.history.at(i)
 		add(tmuxText(p.text, p.acs), p.wrapped)
 	}

@@ -141,7 +141,7 @@ func (t *Transcript) Cursor() (x, y int) { return t.cx, t.cy }
 func (t *Transcript) Alternate() bool { return t.alternate }
 
 // HistorySize is the number of rows above the screen.
-func (t *Transcript) HistorySize() int { return t.above + t.history.len() }
+func (t *Transcript) HistorySize() int { return t.above + t.history.tmux() }
 
 // Stale tells that tmux has rewrapped rows in a way that is not copied here,
 // so that the transcript needs a Reseed: the pane was resized while it showed
@@ -152,9 +152,8 @@ func (t *Transcript) Stale() bool { return t.stale }
 func (t *Transcript) Profile() Profile { return t.profile }
 
 func (t *Transcript) clearHistory() {
-	if n := t.history.len(); n > 0 {
-		t.trim(n)
-	}
+	t.trim(t.history.tmux())
+	t.forget(t.history.kept)
 	t.history.clear()
 	t.above = 0
 }

@@ -1,0 +1,32 @@
+package state
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// awaitExit waits until a process has ended, or ctx has. It answers false where
+// the process cannot be watched. No polling: the runtime waits for the pidfd.
+func awaitExit(ctx context.Context, pid int) bool {
+	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
+	if err != nil {
+		return err == unix.ESRCH
+	}
+	f := os.NewFile(uintptr(fd), "pidfd")
+	defer f.Close()
+	defer context.AfterFunc(ctx, func() { f.SetReadDeadline(time.Unix(1, 0)) })()
+	c, err := f.SyscallConn()
+	if err != nil {
+		return false
+	}
+	ended := false
+	c.Read(func(fd uintptr) bool {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+		ended = n == 1 && err == nil
+		return ended
+	})
+	return ended && ctx.Err() == nil
+}

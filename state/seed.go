@@ -1,0 +1,177 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"go.uber.org/zap"
+
+	"tmux-mcpd/controlmode"
+	"tmux-mcpd/state/transcript"
+)
+
+// seedRows is how much history a transcript starts with.
+const seedRows = 2000
+
+// seedCmds ask for all a transcript starts from; they must run in one line.
+// capture-pane -a is about the saved screen while the alternate one is shown,
+// and with -q silent otherwise.
+func seedCmds(id controlmode.PaneID) []controlmode.Command {
+	capture := func(args ...string) controlmode.Command {
+		return controlmode.Cmd("capture-pane", append(args, "-t", id.String())...)
+	}
+	from := strconv.Itoa(-seedRows)
+	return []controlmode.Command{
+		controlmode.Cmd("display-message", "-p", "-t", id.String(), seedListing.format),
+		capture("-p", "-e", "-N", "-S", from),
+		capture("-p", "-J", "-S", from),
+		capture("-p", "-q", "-a", "-e", "-N"),
+		capture("-p", "-q", "-a", "-J"),
+		capture("-p", "-P", "-C"),
+	}
+}
+
+// paneSeed is the answer to seedCmds.
+type paneSeed struct {
+	transcript.SeedState
+	options transcript.Options
+	pid     int
+	dead    bool
+}
+
+func readSeed(id controlmode.PaneID, blocks []controlmode.BlockEnd) (*paneSeed, error) {
+	var s *paneSeed
+	err := seedListing.each(blocks[0].Body, func(r *row) {
+		if !r.has(0) {
+			return
+		}
+		saved := func(i int) int { // tmux prints UINT_MAX for none
+			if n := r.num64(i); n < math.MaxInt32 {
+				return int(n)
+			}
+			return -1
+		}
+		s = &paneSeed{
+			SeedState: transcript.SeedState{
+				Width: r.num(1), Height: r.num(2), CursorX: r.num(3), CursorY: r.num(4), Upper: r.num(5), Lower: r.num(6),
+				Wrap: r.flag(7), Insert: r.flag(8), Origin: r.flag(9), Alternate: r.flag(10),
+				AlternateX: saved(11), AlternateY: saved(12), HistorySize: r.num(13), HistoryLimit: r.num(14),
+				Tabs: r.text(0),
+			},
+			options: transcript.Options{AlternateScreen: !r.has(17) || r.on(17), ScrollOnClear: !r.has(18) || r.on(18)},
+			pid:     r.num(15), dead: r.flag(16),
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("seed of %s: %w", id, err)
+	}
+	if s == nil {
+		return nil, fmt.Errorf("pane %s: %w", id, ErrNotFound)
+	}
+	s.Styled, s.Joined = blocks[1].Body, blocks[2].Body
+	s.SavedStyled, s.SavedJoined, s.Pending = blocks[3].Body, blocks[4].Body, blocks[5].Body
+	return s, nil
+}
+
+// begin starts a new epoch of a pane on its owner: in one line the pane's output
+// is let through and its screen asked for; the epoch begins where the first
+// question does, so the transcript starts exactly there. The caller holds the
+// turn.
+func (w *watches) begin(ctx context.Context, s *stream, p *watch, pid int, reason GapReason) error {
+	id := p.out.pane
+	w.own(p, s)
+	lead := s.unmute(id)
+	s.route(id, p.out)
+	err := w.seed(ctx, s, p.out, lead, transcript.Interrupted, func() int64 {
+		return p.out.begin(s.server.ID, pid, reason).Offset
+	})
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", id, err)
+	}
+	w.watchProcess(p, pid)
+	return nil
+}
+
+// own makes s the client that delivers the pane.
+func (w *watches) own(p *watch, s *stream) {
+	w.mu.Lock()
+	old := p.stream
+	p.stream, p.began = s, time.Now()
+	w.mu.Unlock()
+	if old != nil && old != s {
+		old.route(p.out.pane, nil)
+		p.out.finish(s.server.ID, GapOwnerChanged)
+	}
+}
+
+// reseed asks tmux for the screen again and starts the transcript anew from it,
+// without ending the stream: after a resize, or where an audit found a
+// difference. The caller holds the turn.
+func (w *watches) reseed(ctx context.Context, s *stream, out *Output, why transcript.Reason) error {
+	if err := w.seed(ctx, s, out, nil, why, out.hold); err != nil {
+		return fmt.Errorf("read the screen of %s again: %w", out.pane, err)
+	}
+	return nil
+}
+
+// seed runs lead and seedCmds in one line. mark is called where the first of
+// them begins and answers the offset there; until the transcript has been
+// started from it, output is only kept. It does not end with ctx: the request's
+// own deadline is enough, and a transcript half begun would have to be begun
+// again.
+func (w *watches) seed(ctx context.Context, s *stream, out *Output, lead []controlmode.Command,
+	why transcript.Reason, mark func() int64) error {
+	at := int64(-1)
+	blocks, err := s.ask(context.WithoutCancel(ctx), controlmode.Request{
+		Commands: append(lead, seedCmds(out.pane)...), Fence: true,
+		Begin: func(i int) {
+			if i == len(lead) {
+				at = mark()
+			}
+		},
+	})
+	if err != nil {
+		out.release(at)
+		return err
+	}
+	seed, err := readSeed(out.pane, blocks[len(lead):])
+	if err == nil {
+		err = out.start(seed, at, transcript.ProfileFor(s.server.Version), why)
+	}
+	if err != nil {
+		out.release(at)
+		if errors.Is(err, transcript.ErrSeed) {
+			w.m.log.Error("seed", zap.Stringer("pane", out.pane), zap.Error(err))
+		}
+	}
+	return err
+}
+
+// watchProcess has the pane looked at as soon as its process ends: a dead pane
+// must be paused before anybody respawns it, or an old tmux can crash
+// (control-mode 12.1). tmux itself notices the death a little later.
+func (w *watches) watchProcess(p *watch, pid int) {
+	ctx, cancel := context.WithCancel(w.ctx)
+	w.mu.Lock()
+	if p.forget != nil {
+		p.forget()
+	}
+	p.forget = cancel
+	w.mu.Unlock()
+	w.wg.Go(func() {
+		defer cancel()
+		if !awaitExit(ctx, pid) {
+			return
+		}
+		for wait := 2 * time.Millisecond; wait < time.Second; wait *= 2 {
+			nudge(w.m.hint)
+			if !p.out.live(pid) || !pause(ctx, wait) {
+				return
+			}
+		}
+	})
+}
