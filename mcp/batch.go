@@ -88,10 +88,15 @@ func variant(t *tool) schema {
 		"required":             []string{"tool"},
 		"properties": schema{
 			"tool": stringOut().with("const", t.name).with("description", "Calls "+t.name+"."),
-			"arguments": inputSchema(t.params).with("additionalProperties", false).
+			"arguments": inputSchema(contractParams(t.params)).with("additionalProperties", false).
 				with("description", "What "+t.name+" takes when it is called alone."),
 		},
 	}
+}
+
+// contractParams leaves out what we have added to a tool.
+func contractParams(params []param) []param {
+	return slices.DeleteFunc(slices.Clone(params), func(p param) bool { return p.added })
 }
 
 func batchOut() schema {

@@ -54,6 +54,9 @@ type param struct {
 	// may be given.
 	hidden bool
 	group  string
+	// added properties are ours: advertised by the tool, not by the batch, whose
+	// variants are the contract's.
+	added bool
 	// also are further names of this property, in camelCase.
 	also []string
 }

@@ -33,6 +33,23 @@ func readTools() []*tool {
 				name: "waitMs", kind: kindInteger,
 				doc: "With a cursor: wait at most this many milliseconds for the first new text. Default 0.",
 			},
+			{
+				name: "settleMs", kind: kindInteger, added: true,
+				doc: "With waitMs: answer only when the pane has printed nothing for this many milliseconds.",
+			},
+			{
+				name: "order", enum: []string{orderNewest, orderOldest}, added: true,
+				doc: "Which lines to return when not all fit: the newest, and the others are counted as dropped (default), " +
+					"or the oldest, and the returned cursor leads to the others.",
+			},
+			{
+				name: "maxBytes", kind: kindInteger, positive: true, added: true,
+				doc: "Return at most this many bytes of text. It can lower the server's limit, never raise it.",
+			},
+			{
+				name: "raw", kind: kindBoolean, added: true,
+				doc: "Return the bytes as they came, base64 in rawBase64, instead of text.",
+			},
 		},
 		sinceOut())
 	row := define(since, captureSince)
@@ -256,7 +273,6 @@ func snapshotOut() map[string]schema {
 // Keys of our own metadata.
 const (
 	metaCursor = "tmux-mcpd/cursor"
-	metaGap    = "tmux-mcpd/gap"
 )
 
 type snapshotArgs struct {

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"time"
@@ -13,21 +14,44 @@ import (
 // seedHistory is how many rows above the screen the first read of a pane shows.
 const seedHistory = 100
 
+const (
+	orderNewest = "newest"
+	orderOldest = "oldest"
+)
+
 func sinceOut() map[string]schema {
 	return map[string]schema{
-		"byteClamped":        booleanOut().with("description", "This result was shortened by bytes."),
-		"cursor":             orNull(patternOut(state.CursorPattern)).with("description", "Pass it to the next call."),
+		"alternateScreen": booleanOut().with("description", "A full-screen program runs; the text is its screen now."),
+		"byteClamped":     booleanOut().with("description", "This result was shortened by bytes."),
+		"continuesLine": booleanOut().with("description",
+			"The first line goes on with the unfinished last line of the read before; otherwise, if that had no final newline, "+
+				"it was rewritten and this is a line of its own."),
+		"cursor":             orNull(patternOut(state.CursorPattern)).with("description", "Pass it to the next call; null while output cannot be followed."),
 		"droppedLines":       integerOut().with("description", "Older lines of this read that maxLines cut off."),
 		"effectiveTimeoutMs": integerOut().with("description", "Longest wait that was in effect; 0 if the call did not wait."),
+		"gap":                gapOut().with("description", "The newest place before cursor where output may be missing, and why."),
 		"missedBytes":        integerOut().with("description", "Bytes printed since the cursor that are no longer kept."),
+		"more":               booleanOut().with("description", "There is more after cursor already."),
 		"omittedBytes":       integerOut(),
 		"paneId":             patternOut(panePattern),
 		"rangeClamped":       booleanOut(),
+		"rawBase64":          orNull(stringOut()).with("description", "The bytes, if raw was asked for."),
 		"returnedBytes":      integerOut(),
 		"seeded":             booleanOut().with("description", "This call started the watch; the text is the screen."),
-		"streaming":          booleanOut(),
+		"streaming":          booleanOut().with("description", "False: the output cannot be followed at present, the text is the screen."),
 		"text":               stringOut(),
 	}
+}
+
+// gapOut is the schema of a gap in output.
+func gapOut() schema {
+	return schema{"anyOf": []any{
+		objectOut(map[string]schema{
+			"bytes":  orNull(integerOut()).with("description", "How much is missing; null if nobody can know."),
+			"reason": stringOut(),
+		}),
+		schema{"type": "null"},
+	}}
 }
 
 type sinceArgs struct {
@@ -35,18 +59,22 @@ type sinceArgs struct {
 	Cursor   *string `arg:"cursor"`
 	MaxLines *int64  `arg:"maxLines"`
 	WaitMs   *int64  `arg:"waitMs"`
+	SettleMs *int64  `arg:"settleMs"`
+	Order    *string `arg:"order"`
+	MaxBytes *int64  `arg:"maxBytes"`
+	Raw      *bool   `arg:"raw"`
 }
 
 // delta is what a read of a stream found.
 type delta struct {
-	text    string
-	cursor  state.Cursor
-	missed  int64
-	gap     *state.Gap
-	clamped bool // the seed's range was shortened
-	bytes   bool // by the byte ceiling
-	seeded  bool
-	wait    time.Duration
+	state.Since
+	cursor    *state.Cursor // nil if the output cannot be followed
+	clamped   bool          // the seed's range was shortened
+	bytes     bool          // by the byte ceiling
+	seeded    bool
+	streaming bool
+	raw       bool
+	wait      time.Duration
 }
 
 func captureSince(ctx context.Context, c *call, a sinceArgs) (*toolResult, error) {
@@ -56,73 +84,80 @@ func captureSince(ctx context.Context, c *call, a sinceArgs) (*toolResult, error
 	}
 	var d *delta
 	if a.Cursor == nil {
-		d, err = c.seed(ctx, id, c.lines(a.MaxLines))
+		d, err = c.seed(ctx, id, c.lines(a.MaxLines), maxBytes(a.MaxBytes))
 	} else {
-		d, err = c.since(ctx, id, *a.Cursor, a.WaitMs)
+		d, err = c.since(ctx, id, &a)
 	}
 	if err != nil {
 		return nil, c.missing(ctx, err, a.PaneID)
 	}
-	return sinceResult(id, d, c.lines(a.MaxLines)), nil
+	return sinceResult(id, d), nil
 }
 
-func (c *call) seed(ctx context.Context, id controlmode.PaneID, lines int) (*delta, error) {
+// maxBytes is how much text an answer may hold.
+func maxBytes(asked *int64) int {
+	if asked == nil {
+		return resultCeiling
+	}
+	return int(min(*asked, resultCeiling))
+}
+
+// seed starts the watch and answers the screen. While no connection to tmux can
+// be had that delivers output, the screen is all there is.
+func (c *call) seed(ctx context.Context, id controlmode.PaneID, lines, bytes int) (*delta, error) {
 	start := -seedHistory
-	shot, cursor, err := c.table.mirror.StartWatch(ctx, id,
-		state.CaptureRange{Start: &start, Join: true, MaxRows: lines, RowBytes: resultCeiling})
+	r := state.CaptureRange{Start: &start, Join: true, MaxRows: lines, RowBytes: resultCeiling}
+	d := &delta{seeded: true, streaming: true}
+	shot, cursor, err := c.table.mirror.StartWatch(ctx, id, r)
+	if errors.Is(err, state.ErrDetached) {
+		d.streaming = false
+		shot, err = c.table.mirror.Capture(ctx, id, r)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return &delta{
-		text: screenText(shot), cursor: cursor, seeded: true,
-		clamped: shot.RangeClamped, bytes: shot.ByteClamped,
-	}, nil
+	if d.streaming {
+		d.cursor = &cursor
+	}
+	d.clamped, d.bytes = shot.RangeClamped, shot.ByteClamped
+	s := newest(screenText(shot), lines)
+	d.Text, d.DroppedLines, d.OmittedBytes = s.text, s.dropped, s.omitted
+	if cut := tail(d.Text, bytes); len(cut) < len(d.Text) {
+		d.OmittedBytes += len(d.Text) - len(cut)
+		d.Text = cut
+	}
+	return d, nil
 }
 
-// maxHeld is how much of an unfinished device string a cursor stays in front
-// of; a longer one is given up and skipped as far as it is known.
-const maxHeld = 256 << 10
-
-// since reads on from a cursor. The cursor it gives stands before whatever is
-// unfinished at the end of the output (part of a character or of an escape
-// sequence), so that the next read finds it whole. A wait ends with the first
-// text, not with the first byte.
-func (c *call) since(ctx context.Context, id controlmode.PaneID, cursor string, waitMs *int64) (*delta, error) {
-	from, err := state.ParseCursor(cursor)
+// since reads on from a cursor.
+func (c *call) since(ctx context.Context, id controlmode.PaneID, a *sinceArgs) (*delta, error) {
+	from, err := state.ParseCursor(*a.Cursor)
 	if err != nil {
 		return nil, &problem{reason: "the cursor was not issued by this server", hint: cursorHint}
 	}
-	d := &delta{cursor: from}
-	if waitMs != nil {
-		d.wait = c.wait(*waitMs)
+	opt := state.SinceOptions{
+		MaxLines: c.lines(a.MaxLines), MaxBytes: maxBytes(a.MaxBytes),
+		Oldest: a.Order != nil && *a.Order == orderOldest, Raw: a.Raw != nil && *a.Raw,
 	}
-	deadline := time.Now().Add(d.wait)
-	var text, held []byte
-	for {
-		s, err := c.table.mirror.Since(ctx, id, d.cursor, max(0, time.Until(deadline)))
-		if err != nil {
-			return nil, cursorProblem(err, id, from)
-		}
-		d.cursor = s.Cursor
-		d.missed += s.Missed
-		if s.Gap != nil {
-			d.gap, held = s.Gap, nil
-		}
-		data := append(held, s.Data...)
-		var used int
-		text, used = filterStream(text, data)
-		held = data[used:]
-		if s.Gap != nil || len(held) > maxHeld {
-			held = nil // nothing to come fits on to it
-		}
-		if len(text) > 0 || s.Gap != nil || len(s.Data) == 0 || !time.Now().Before(deadline) {
-			break
-		}
+	if opt.Raw && a.MaxBytes == nil {
+		opt.MaxBytes = rawCeiling
 	}
-	d.cursor.Offset -= int64(len(held))
-	d.text = string(text)
-	return d, nil
+	if a.WaitMs != nil {
+		opt.Wait = c.wait(*a.WaitMs)
+	}
+	if a.SettleMs != nil {
+		opt.Settle = c.wait(*a.SettleMs)
+	}
+	s, err := c.table.mirror.Since(ctx, id, from, opt)
+	if err != nil {
+		return nil, cursorProblem(err, id, from)
+	}
+	return &delta{Since: *s, cursor: &s.Cursor, streaming: true, raw: opt.Raw, wait: opt.Wait}, nil
 }
+
+// rawCeiling keeps an answer of bytes, a third longer in base64, below the
+// ceiling of results.
+const rawCeiling = resultCeiling / 4 * 3
 
 // cursorProblem explains a cursor that cannot be used.
 func cursorProblem(err error, id controlmode.PaneID, from state.Cursor) error {
@@ -137,42 +172,77 @@ func cursorProblem(err error, id controlmode.PaneID, from state.Cursor) error {
 
 const cursorHint = "Leave the cursor out to start again: the answer is the screen and a fresh cursor."
 
-func sinceResult(id controlmode.PaneID, d *delta, limit int) *toolResult {
-	s := newest(d.text, limit)
+func sinceResult(id controlmode.PaneID, d *delta) *toolResult {
 	var o object
-	o.b = make([]byte, 0, len(s.text)+512)
+	o.b = make([]byte, 0, len(d.Text)+len(d.Raw)*4/3+512)
 	o.open()
-	o.bool("byteClamped", d.bytes || s.omitted > 0)
-	o.string("cursor", d.cursor.String())
-	o.int("droppedLines", s.dropped)
+	o.bool("alternateScreen", d.AlternateScreen)
+	o.bool("byteClamped", d.bytes || d.OmittedBytes > 0)
+	o.bool("continuesLine", d.ContinuesLine)
+	if d.cursor != nil {
+		o.string("cursor", d.cursor.String())
+	} else {
+		o.null("cursor")
+	}
+	o.int("droppedLines", d.DroppedLines)
 	o.int("effectiveTimeoutMs", int(d.wait.Milliseconds()))
-	o.int("missedBytes", int(d.missed))
-	o.int("omittedBytes", s.omitted)
+	o.gap("gap", d.Gap)
+	o.int("missedBytes", int(d.Missed))
+	o.bool("more", d.More)
+	o.int("omittedBytes", d.OmittedBytes)
 	o.string("paneId", id.String())
 	o.bool("rangeClamped", d.clamped)
-	o.int("returnedBytes", len(s.text))
-	o.bool("seeded", d.seeded)
-	o.bool("streaming", true)
-	o.string("text", s.text)
-	o.close()
-
-	res := &toolResult{Structured: o.b}
-	var n notices
-	n.add(d.missed > 0, "%s missed before this", plural(int(d.missed), "byte"))
-	if d.gap != nil {
-		n.add(true, "output is missing: %s", d.gap.Reason)
-		gap := map[string]any{"reason": string(d.gap.Reason), "bytes": nil}
-		if d.gap.Bytes != nil {
-			gap["bytes"] = *d.gap.Bytes
-		}
-		res.Meta = map[string]any{metaGap: gap}
+	if d.raw {
+		o.string("rawBase64", base64.StdEncoding.EncodeToString(d.Raw))
+	} else {
+		o.null("rawBase64")
 	}
-	n.cut(s)
-	n.add(s.text == "", "nothing new")
-	body := s.text
+	o.int("returnedBytes", len(d.Text)+len(d.Raw))
+	o.bool("seeded", d.seeded)
+	o.bool("streaming", d.streaming)
+	o.string("text", d.Text)
+	o.close()
+	return &toolResult{Structured: o.b, Text: d.readable()}
+}
+
+// gap adds a gap in output or null.
+func (o *object) gap(name string, g *state.Gap) {
+	if g == nil {
+		o.null(name)
+		return
+	}
+	var in object
+	in.open()
+	if g.Bytes != nil {
+		in.int("bytes", int(*g.Bytes))
+	} else {
+		in.null("bytes")
+	}
+	in.string("reason", string(g.Reason))
+	in.close()
+	o.raw(name, in.b)
+}
+
+// readable is the text half of the answer.
+func (d *delta) readable() string {
+	var n notices
+	n.add(!d.streaming, "the output cannot be followed at present; this is the screen")
+	n.add(d.Missed > 0, "%s missed before this", plural(int(d.Missed), "byte"))
+	if d.Gap != nil {
+		n.add(true, "output is missing: %s", d.Gap.Reason)
+	}
+	n.add(d.DroppedLines > 0, "%s before these not shown", plural(d.DroppedLines, "line"))
+	n.add(d.OmittedBytes > 0, "%s before these not shown", plural(d.OmittedBytes, "byte"))
+	n.add(d.AlternateScreen, "a full-screen program: its screen now")
+	n.add(d.raw, "%s in rawBase64", plural(len(d.Raw), "byte"))
+	n.add(d.Text == "" && !d.raw && !d.seeded, "nothing new")
+	n.add(d.More, "there is more: read on from the cursor")
+	body := d.Text
 	if body != "" && body[len(body)-1] != '\n' {
 		body += "\n"
 	}
-	res.Text = n.over(body + "[cursor " + d.cursor.String() + "]")
-	return res
+	if d.cursor != nil {
+		body += "[cursor " + d.cursor.String() + "]"
+	}
+	return n.over(body)
 }

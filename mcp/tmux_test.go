@@ -486,7 +486,7 @@ func TestCaptureSinceWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	for _, s := range []string{"\x1b[31m", "\x1b]0;title", "\x07\xe6", "\x1b[0m\xe6\xbc\xa2\n"} {
+	for _, s := range []string{"\x1b[31m", "\x1b]0;title", "\x07\xe6", "\x1b[0m\xbc\xa2\n"} {
 		select {
 		case v := <-answer:
 			t.Fatalf("answered before there was text: %v", v)
@@ -498,7 +498,7 @@ func TestCaptureSinceWaits(t *testing.T) {
 		r.tmux("display-message", "-p", "") // a fence: tmux goes on reading
 	}
 	v = <-answer
-	if text, _ := v["text"].(string); !strings.HasPrefix(text, "\ufffd") && !strings.HasPrefix(text, "漢") || v["effectiveTimeoutMs"] != 55000.0 {
+	if text, _ := v["text"].(string); !strings.HasPrefix(text, "漢") || v["effectiveTimeoutMs"] != 55000.0 {
 		t.Errorf("%v", v)
 	}
 }
@@ -514,7 +514,7 @@ func TestCursorStopsBeforeTheUnfinished(t *testing.T) {
 	}
 	defer f.Close()
 	for _, c := range []struct{ print, want string }{
-		{"a\xe6", "a"}, {"\xbc\xa2\x1b[3", "漢"}, {"1mb\x1b]0;title", "b"}, {"\x07c\r", "c"}, {"\nd", "\nd"},
+		{"a\xe6", "a"}, {"\xbc\xa2\x1b[3", "漢"}, {"1mb\x1b]0;title", "b"}, {"\x07c\r", "c"}, {"\nd", "d"},
 	} {
 		if _, err := f.WriteString(c.print); err != nil {
 			t.Fatal(err)

@@ -39,7 +39,8 @@ type Output struct {
 	// comes meanwhile is only in the ring.
 	text  *transcript.Transcript
 	held  int64
-	stale bool // text must be started again before it is read
+	ends  []int64 // where the chunks end that came meanwhile: cursors may stand there
+	stale bool    // text must be started again before it is read
 
 	audits, misses int       // screens compared, and found different
 	audited        time.Time // last start for a difference
@@ -151,8 +152,8 @@ func (o *Output) catchUpLocked() {
 	if o.held < 0 {
 		return
 	}
-	from := o.held
-	o.held = -1
+	from, ends := o.held, append(o.ends, o.ring.end)
+	o.held, o.ends = -1, o.ends[:0]
 	if o.text == nil {
 		return
 	}
@@ -160,7 +161,13 @@ func (o *Output) catchUpLocked() {
 		o.text.Skip(lost)
 		from, o.stale = o.ring.start, true
 	}
-	o.text.Write(o.ring.copy(from, o.ring.end), time.Now())
+	now := time.Now()
+	for _, end := range ends {
+		if end > from {
+			o.text.Write(o.ring.copy(from, end), now)
+			from = end
+		}
+	}
 }
 
 // append adds delivered bytes, which it copies, and tells whether the log takes
@@ -172,7 +179,9 @@ func (o *Output) append(b []byte) (grew bool) {
 		return false
 	}
 	grew = o.ring.append(b, o.budget) > 0
-	if o.text != nil && o.held < 0 {
+	if o.held >= 0 {
+		o.ends = append(o.ends, o.ring.end)
+	} else if o.text != nil {
 		o.text.Write(b, time.Now())
 	}
 	o.wakeLocked()
@@ -181,7 +190,7 @@ func (o *Output) append(b []byte) (grew bool) {
 
 // textBudget is how many bytes of rows beyond tmux's own history are kept for
 // each byte of the ring's budget: short lines cost more as rows than as bytes.
-const textBudget = 4
+const textBudget = 8
 
 // shrink gives back what is kept for readers that are behind. What it held
 // counts as evicted.
