@@ -23,7 +23,7 @@ func benchmarkWrite(b *testing.B, stream string) {
 func plainText() string {
 	var b strings.Builder
 	for i := range 50 {
-		b.WriteString(strings.Repeat("plain text of a log ", 1+i%4)[:20+i%60] + "\r\n")
+		b.WriteString(strings.Repeat("plain text of a log ", 5)[:20+i%60] + "\r\n")
 	}
 	return b.String()
 }
