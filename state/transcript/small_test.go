@@ -61,7 +61,7 @@ var smalls = []small{
 	{"EL 2 clears the flag and the one above", "0123456789abE[2K", "0123456789", "", ""},
 	{"EL 2 on a row without cells", "0123456789aE[1;1HE[2;1HE[2KE[2Kx", "0123456789|x", "", ""},
 	{"IL clears the flag above", "0123456789abE[L", "0123456789||ab", "0123456789||ab", ""},
-	{"entering the alternate screen cuts a line in history", "0123456789abE[4;1H\n\n\n\nE[?1049hE[?1049l", "0123456789|ab", "0123456789ab", ""},
+	{"entering the alternate screen cuts a line in history", "0123456789abE[4;1H\nE[?1049hE[?1049l", "0123456789|ab", "0123456789|ab", ""},
 	{"flag of the newest history row", "0123456789E[4;1H\nE[?47hE[?47l", "0123456789", "", ""},
 	{"alternate: cursor stays with 47", "a>bE[?47hE[HALTE[?47lz", "a  z|b", "", ""},
 	{"alternate: 1049 restores", "abE[?1049hE[HxE[?1049lz", "abz", "", ""},
