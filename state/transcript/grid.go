@@ -70,7 +70,10 @@ func (t *Transcript) clear(px, py, nx, ny int, bg colour) {
 
 // blank sets cells to erased ones and notes whether text went with them.
 func (t *Transcript) blank(r *row, from, end int, erased cell) {
-	lost := false
+	lost, solidEnd := false, end
+	if t.profile < Profile36 { // blanks have no style, and beyond used all are erased
+		end = min(end, max(r.used, from))
+	}
 	for x := from; x < end; x++ {
 		if !r.cells[x].blank() {
 			lost = true
@@ -81,11 +84,11 @@ func (t *Transcript) blank(r *row, from, end int, erased cell) {
 	case lost:
 		t.touch(r, from, 0, t.off)
 		r.rewrote = t.off
-	case from < r.solid && end > from:
+	case from < r.solid && solidEnd > from:
 		// Blanks that a reader may have been given are gone.
 		r.rewrote = t.off
 	}
-	if end >= r.solid && from < r.solid {
+	if solidEnd >= r.solid && from < r.solid {
 		r.solid = from
 	}
 }

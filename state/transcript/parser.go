@@ -88,6 +88,10 @@ func (t *Transcript) parse(b []byte, at time.Time) {
 			b = b[n:]
 			continue
 		}
+		if n := t.simpleCSI(b); n > 0 {
+			b = b[n:]
+			continue
+		}
 		t.off++
 		c := b[0]
 		switch {
@@ -100,6 +104,61 @@ func (t *Transcript) parse(b []byte, at time.Time) {
 		}
 		b = b[1:]
 	}
+}
+
+// simpleCSI executes a control sequence at the start of b that has nothing but
+// numbers and maybe a question mark, without going through the states byte by
+// byte. It returns the bytes used, 0 if the sequence is not of that kind or not
+// complete.
+func (t *Transcript) simpleCSI(b []byte) int {
+	if len(b) < 3 || b[0] != 0x1b || b[1] != '[' || t.replay {
+		return 0
+	}
+	private := b[2] == '?'
+	i := 2
+	if private {
+		i++
+	}
+	t.nArgs = 0
+	value, start := paramMissing, i
+	for ; i < len(b); i++ {
+		c := b[i]
+		switch {
+		case c-'0' < 10:
+			if value = max(value, 0)*10 + int(c-'0'); value > 1<<24 {
+				return 0
+			}
+			continue
+		case c == ';', i > start && c >= 0x40 && c < 0x7f:
+			if t.nArgs == maxParameters || i-start > maxParameterBytes {
+				return 0
+			}
+			t.args[t.nArgs] = value
+			t.nArgs++
+			value = paramMissing
+		}
+		if c == ';' {
+			continue
+		}
+		if c < 0x40 || c > 0x7e || private && c != 'h' && c != 'l' {
+			return 0
+		}
+		break
+	}
+	if i == len(b) {
+		return 0
+	}
+	t.clearSequence()
+	t.off += int64(i + 1)
+	if private {
+		for k := range t.nArgs {
+			t.privateMode(t.arg(k, 0, -1), b[i] == 'h')
+		}
+		t.canRepeat = false
+	} else if t.csiPlain(b[i]) {
+		t.canRepeat = false
+	}
+	return i + 1
 }
 
 // skipString passes over the inside of a string in one step.

@@ -59,5 +59,6 @@ func (t *Transcript) notePartial() {
 	}
 	t.scratchText = t.appendRaw(t.scratchText[:0], r, end)
 	t.partials.add(partial{id: r.id, off: r.changed, end: len(t.scratchText)})
+	r.noted = true
 	r.solid = end // a change below it is a rewrite, and makes older partials useless
 }

@@ -38,28 +38,15 @@ func (t *Transcript) store(r *row, run []byte, start, step int64) {
 	if r.wide {
 		t.splitBefore(r, from)
 	}
-	if end > r.used {
-		r.used = end
-	}
+	fresh := from >= r.used // beyond it there are only erased cells
+	r.used = max(r.used, end)
 	cells := r.cells[from:end:end]
 	run = run[:len(cells)]
-	space := t.pen.space
-	first, last := -1, 0
-	for i, b := range run {
-		old := cells[i]
-		if old == cell(b) {
-			continue
-		}
-		cells[i] = cell(b)
-		if b == ' ' {
-			cells[i] = space | cellSpace
-		}
-		if (old^cell(b))&cellLook != 0 {
-			if first < 0 {
-				first = i
-			}
-			last = i
-		}
+	var first, last int
+	if fresh && t.pen.space == 0 {
+		first, last = fill(cells, run)
+	} else {
+		first, last = overwrite(cells, run, t.pen.space|cellSpace)
 	}
 	if first >= 0 {
 		t.touchRun(r, first, last, start, step)
@@ -68,6 +55,47 @@ func (t *Transcript) store(r *row, run []byte, start, step int64) {
 	if r.wide {
 		t.splitAfter(r, end)
 	}
+}
+
+// fill stores a run over erased cells and finds its text.
+func fill(cells []cell, run []byte) (first, last int) {
+	for i, b := range run {
+		cells[i] = cell(b)
+	}
+	for first < len(run) && run[first] == ' ' {
+		first++
+	}
+	if first == len(run) {
+		return -1, 0
+	}
+	last = len(run) - 1
+	for run[last] == ' ' {
+		last--
+	}
+	return first, last
+}
+
+// overwrite stores a run and finds the first and the last cell that read
+// differently now.
+func overwrite(cells []cell, run []byte, space cell) (first, last int) {
+	first = -1
+	for i, b := range run {
+		old, c := cells[i], cell(b)
+		if b == ' ' {
+			c = space
+		}
+		if old == c {
+			continue
+		}
+		cells[i] = c
+		if (old^c)&cellLook != 0 {
+			if first < 0 {
+				first = i
+			}
+			last = i
+		}
+	}
+	return first, last
 }
 
 // touchRun marks a stored run of which the cells first to last differ. The
@@ -133,6 +161,9 @@ func (t *Transcript) setCell(r *row, x int, c cell) {
 	}
 	if c&cellACS != 0 {
 		r.acs = true
+	}
+	if c&(cellCluster|cellPadding|cellACS|cellTab) != 0 || c&cellValue >= utf8.RuneSelf {
+		r.rich = true
 	}
 	if !sameText(old, c) {
 		end := x + 1

@@ -52,6 +52,9 @@ func (t *Transcript) Reseed(s SeedState, why Reason) error {
 	} else {
 		n.orphans = slices.Clone(t.orphans)
 	}
+	for _, r := range n.main() {
+		r.noted = true // perhaps; looking once is enough
+	}
 	if r := n.last; r != nil {
 		if e := n.partials.find(r.id, r.changed); e == nil || e.off != r.changed {
 			r.left = 1 // how much of it a reader has is not known: tell it whole

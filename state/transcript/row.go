@@ -13,6 +13,8 @@ type row struct {
 	used    int
 	wrapped bool // the text goes on in the next row (GRID_LINE_WRAPPED)
 	wide    bool // holds, or held, a padding cell
+	rich    bool // holds, or held, anything but printable ASCII
+	noted   bool // has a partial that does not say yet when it was left
 	acs     bool // holds, or held, line drawing
 
 	id      uint64 // survives scrolling; never reused
@@ -51,9 +53,14 @@ func (r *row) expand(n, width int) {
 	case n < width:
 		n = width
 	}
-	for len(r.cells) < n {
-		r.cells = append(r.cells, cellBlank)
+	if n > cap(r.cells) { // only beyond the screen's edge
+		r.cells = append(make([]cell, 0, n), r.cells...)
 	}
+	fresh := r.cells[len(r.cells):n]
+	for i := range fresh {
+		fresh[i] = cellBlank
+	}
+	r.cells = r.cells[:n]
 }
 
 // isBlank tells whether the row reads as an empty line.
@@ -120,8 +127,9 @@ func (t *Transcript) touch(r *row, from, end int, off int64) {
 	case r.left == 0:
 	case r.born == 0:
 		r.gap = r.left
-	default:
+	case r.noted:
 		t.partials.leave(r.id, r.left)
+		r.noted = false
 	}
 	r.left = 0
 	r.changed = off
@@ -151,7 +159,7 @@ func (t *Transcript) wipe(r *row, bg colour) {
 	}
 	r.cells = r.cells[:0]
 	r.used, r.solid = 0, 0
-	r.wrapped, r.wide, r.acs = false, false, false
+	r.wrapped, r.wide, r.rich, r.acs = false, false, false, false
 	r.born, r.ended = 0, 0
 	if bg.set() {
 		r.expand(t.width, t.width)

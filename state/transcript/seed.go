@@ -55,7 +55,7 @@ func seed(s SeedState, offset int64, p Profile, firstID uint64) (*Transcript, er
 		return nil, err
 	}
 	main, joined := s.Styled, s.Joined
-	rows, err := seedRows(main, joined, p < Profile34)
+	rows, err := t.seedRows(main, joined)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func seed(s SeedState, offset int64, p Profile, firstID uint64) (*Transcript, er
 		t.seedPast(r)
 	}
 	if s.Alternate {
-		saved, err := seedRows(s.SavedStyled, s.SavedJoined, p < Profile34)
+		saved, err := t.seedRows(s.SavedStyled, s.SavedJoined)
 		if err != nil {
 			return nil, fmt.Errorf("saved screen: %w", err)
 		}
@@ -119,7 +119,7 @@ type seedRow struct {
 
 // seedRows reads the two captures of the same rows and finds the wrap flags: a
 // row is wrapped where the joined capture goes on without a newline.
-func seedRows(styled, joined []byte, exact bool) ([]seedRow, error) {
+func (t *Transcript) seedRows(styled, joined []byte) ([]seedRow, error) {
 	var rows []seedRow
 	acs := false
 	for _, l := range splitLines(styled) {
@@ -129,7 +129,12 @@ func seedRows(styled, joined []byte, exact bool) ([]seedRow, error) {
 		rows = append(rows, r)
 	}
 	lines := splitLines(joined)
-	if !walk(rows, lines, exact) {
+	w := walker{rows: rows, lines: lines, exact: t.profile < Profile34}
+	for _, r := range rows {
+		// A row that wrapped is full, or one column short of it.
+		w.full = append(w.full, t.columns(r.text) >= t.width-1)
+	}
+	if !w.walk(false) && !w.walk(true) {
 		return nil, fmt.Errorf("%w: %d rows, %d joined lines", ErrSeed, len(rows), len(lines))
 	}
 	return rows, nil
@@ -173,57 +178,86 @@ func unstyle(s string, acs bool) (string, bool) {
 	return string(b), acs
 }
 
-// walk sets the rows' wrap flags and cuts their texts to what was used. From
-// 3.4 on -N pads rows with blanks, so blanks at a row's end do not count.
-// Where a blank row makes more than one reading possible it tries the unwrapped
-// one first and comes back if that leads nowhere. Before 3.4 (exact) the texts
-// are the same to the last blank.
-func walk(rows []seedRow, lines []string, exact bool) bool {
-	type choice struct{ row, line, at int }
-	var undo []choice
-	plain := make([]string, len(rows))
-	for i, r := range rows {
+// columns is the width of a text in the internal form; a tab counts for plenty.
+func (t *Transcript) columns(text string) (n int) {
+	for _, r := range text {
+		if r == '\t' {
+			n += t.width
+		} else if w := t.profile.width(r); w > 0 && r != utf8.RuneError {
+			n += w
+		}
+	}
+	return n
+}
+
+// walker finds the wrap flags in two captures of the same rows.
+type walker struct {
+	rows  []seedRow
+	full  []bool
+	lines []string
+	exact bool // before 3.4 -N does not pad rows with blanks
+}
+
+// walk sets the rows' wrap flags and cuts their texts to what was used. Where
+// blank rows leave a choice, a row that is not full is taken for wrapped only
+// if asked to, and a full one only if there is no other way.
+func (w *walker) walk(anyRow bool) bool {
+	type place struct{ row, line, at int }
+	var undo []place
+	var p place
+	plain := make([]string, len(w.rows))
+	for i, r := range w.rows {
 		plain[i] = tmuxText(r.text, r.acs)
 	}
-	segments := make([]string, len(rows))
-	i, line, at := 0, 0, 0
-	for steps := 0; steps < 20*len(rows)+1000; steps++ {
-		if i == len(rows) {
-			if line != len(lines) {
-				goto back
-			}
-			for k := range rows {
-				rows[k].text = cutRaw(rows[k].text, len(segments[k]))
+	segments := make([]string, len(w.rows))
+	take := func(s string, wrapped bool) {
+		segments[p.row], w.rows[p.row].wrapped = s, wrapped
+		if p = (place{p.row + 1, p.line, p.at + len(s)}); !wrapped {
+			p.line, p.at = p.line+1, 0
+		}
+	}
+	wrap := func() bool {
+		if p.line == len(w.lines) || !anyRow && !w.full[p.row] {
+			return false
+		}
+		s, ok := prefix(w.lines[p.line][p.at:], plain[p.row])
+		if ok {
+			take(s, true)
+		}
+		return ok
+	}
+	for range 20*len(w.rows) + 1000 {
+		last := p.row == len(w.rows)-1
+		switch {
+		case p.row == len(w.rows) && p.line == len(w.lines):
+			for k := range w.rows {
+				w.rows[k].text = cutRaw(w.rows[k].text, len(segments[k]))
 			}
 			return true
-		}
-		if line < len(lines) {
-			rest := lines[line][at:]
-			if rest == plain[i] || !exact && trimBlanks(rest) == trimBlanks(plain[i]) {
-				undo = append(undo, choice{i, line, at})
-				segments[i], rows[i].wrapped = rest, false
-				i, line, at = i+1, line+1, 0
+		case last && p.line == len(w.lines) && p.at == 0 && trimBlanks(plain[p.row]) == "":
+			// A last row that is empty and wrapped: tmux takes the newline before
+			// it for the capture's last (cmd-capture-pane.c).
+			segments[p.row], w.rows[p.row].wrapped = "", true
+			p.row++
+			continue
+		case p.row < len(w.rows) && p.line < len(w.lines):
+			rest := w.lines[p.line][p.at:]
+			if rest == plain[p.row] || !w.exact && trimBlanks(rest) == trimBlanks(plain[p.row]) {
+				undo = append(undo, p)
+				take(rest, false)
 				continue
 			}
-			if s, ok := prefix(rest, plain[i]); ok {
-				segments[i], rows[i].wrapped = s, true
-				i, at = i+1, at+len(s)
+			if wrap() {
 				continue
 			}
 		}
-	back:
-		for {
+		for ok := false; !ok; {
 			if len(undo) == 0 {
 				return false
 			}
-			c := undo[len(undo)-1]
+			p = undo[len(undo)-1]
 			undo = undo[:len(undo)-1]
-			rest := lines[c.line][c.at:]
-			if s, ok := prefix(rest, plain[c.row]); ok {
-				segments[c.row], rows[c.row].wrapped = s, true
-				i, line, at = c.row+1, c.line, c.at+len(s)
-				break
-			}
+			ok = wrap()
 		}
 	}
 	return false

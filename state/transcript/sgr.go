@@ -66,7 +66,11 @@ func (p *pen) clear() {
 
 // sgr is CSI m.
 func (t *Transcript) sgr() {
-	defer t.restyle()
+	t.attributes()
+	t.restyle()
+}
+
+func (t *Transcript) attributes() {
 	if t.nArgs == 0 {
 		t.pen.clear()
 		return

@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -24,6 +25,14 @@ var boxes = [...]rune{
 // appendRaw appends the text of the columns below end.
 func (t *Transcript) appendRaw(b []byte, r *row, end int) []byte {
 	end = min(end, r.used, len(r.cells), t.width)
+	if !r.rich {
+		n := len(b)
+		b = slices.Grow(b, end)[:n+end]
+		for i, c := range r.cells[:end] {
+			b[n+i] = byte(c)
+		}
+		return b
+	}
 	for _, c := range r.cells[:end] {
 		if c&(cellCluster|cellPadding|cellACS|cellTab) == 0 && c&cellValue < utf8.RuneSelf {
 			b = append(b, byte(c))
