@@ -93,7 +93,7 @@ func newTmux(t testing.TB) *tmux {
 func startTmux(t testing.TB) *tmux {
 	t.Helper()
 	x := newTmux(t)
-	x.start("-s", "main", "-x", "80", "-y", "24", "cat")
+	x.start("-s", "main", "-x", "80", "-y", "24", "exec cat")
 	return x
 }
 
