@@ -79,7 +79,20 @@ func (m *Mirror) captureAt(ctx context.Context, s *stream, out *Output, id contr
 // watch makes the pane watched, beginning a new epoch if it is not being
 // delivered now. A dead pane is never let through again (its respawn could crash
 // tmux, control-mode 12.1): the stream is then nil, the log ended.
+//
+// It takes turns, so it has a deadline of its own: behind a tmux that has
+// stopped, those who wait would otherwise time out one after the other.
 func (m *Mirror) watch(ctx context.Context, id controlmode.PaneID, reason GapReason) (*stream, *Output, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, m.cfg.Timeout+attachLimit, controlmode.ErrTimeout)
+	defer cancel()
+	s, out, err := m.watchNow(ctx, id, reason)
+	if err != nil && context.Cause(ctx) == controlmode.ErrTimeout {
+		err = fmt.Errorf("watch pane %s: %w", id, controlmode.ErrTimeout)
+	}
+	return s, out, err
+}
+
+func (m *Mirror) watchNow(ctx context.Context, id controlmode.PaneID, reason GapReason) (*stream, *Output, error) {
 	w := &m.watches
 	if err := w.take(ctx); err != nil {
 		return nil, nil, err
