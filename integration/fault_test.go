@@ -85,9 +85,9 @@ func TestD11StoppedTmux(t *testing.T) {
 	}
 
 	goOn()
-	until(t, "an answer", func() bool {
-		_, err := m.Arrive(state.Full).Model(within(t), state.Full)
-		return err == nil
+	until(t, "being attached again", func() bool {
+		m.Arrive(state.Full).Model(within(t), state.Full)
+		return m.Status().Attached
 	})
 	x.agree(m, nobody)
 	for id, title := range []string{"first", "second"} {

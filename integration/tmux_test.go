@@ -131,6 +131,7 @@ func (x *tmux) command(args ...string) (*exec.Cmd, context.CancelFunc) {
 	cmd := exec.CommandContext(ctx, x.bin, append([]string{"-u", "-S", x.sock, "-f", "/dev/null"}, args...)...)
 	cmd.Env = x.env
 	cmd.Dir = x.dir
+	cmd.WaitDelay = time.Second // for a child that keeps the output open
 	return cmd, cancel
 }
 
