@@ -46,7 +46,7 @@ func TestD11StoppedTmux(t *testing.T) {
 		func(ctx context.Context) error { _, err := m.Capture(ctx, 1, state.CaptureRange{}); return err },
 		func(ctx context.Context) error { _, err := m.Snapshot(ctx, 0); return err },
 		func(ctx context.Context) error { _, _, err := m.StartWatch(ctx, 1, state.CaptureRange{}); return err },
-		func(ctx context.Context) error { _, err := m.Since(ctx, 0, cursor, 0); return err },
+		func(ctx context.Context) error { _, err := m.Since(ctx, 0, cursor, state.SinceOptions{}); return err },
 		func(ctx context.Context) error {
 			_, err := m.Do(ctx, controlmode.Request{Commands: []controlmode.Command{controlmode.Cmd("list-sessions")}})
 			return err
@@ -100,12 +100,15 @@ func TestD11StoppedTmux(t *testing.T) {
 	x.run("send-keys", "-t", "%0", "-l", "again")
 	var s *state.Since
 	until(t, "the pane's output", func() bool {
-		if s, err = m.Since(within(t), 0, cursor, time.Second); err != nil {
+		if s, err = m.Since(within(t), 0, cursor, raw); err != nil {
 			t.Fatal(err)
 		}
-		return s.Gap != nil || strings.Contains(string(s.Data), "again")
+		return s.Gap != nil || strings.Contains(string(s.Raw), "again")
 	})
 }
+
+// raw asks for the bytes themselves, without waiting.
+var raw = state.SinceOptions{Raw: true}
 
 func nobody(int) bool { return false }
 
@@ -156,11 +159,11 @@ func TestM01ServerRestarted(t *testing.T) {
 			t.Fatalf("life %d: %v", i, err)
 		}
 		for _, c := range old {
-			if s, err := m.Since(within(t), 0, c, 0); !errors.Is(err, state.ErrOtherServer) {
+			if s, err := m.Since(within(t), 0, c, raw); !errors.Is(err, state.ErrOtherServer) {
 				t.Fatalf("life %d: an old cursor gave %+v, %v", i, s, err)
 			}
 		}
-		if s, err := m.Since(within(t), 0, cursor, 0); err != nil || s.Gap != nil || len(s.Data) > 0 {
+		if s, err := m.Since(within(t), 0, cursor, raw); err != nil || s.Gap != nil || len(s.Raw) > 0 {
 			t.Fatalf("life %d: the new cursor gave %+v, %v", i, s, err)
 		}
 		old = append(old, cursor)
@@ -193,8 +196,8 @@ func TestC11AttachedSessionKilled(t *testing.T) {
 		}
 		text := fmt.Sprintf("line%d.", i)
 		since := x.say(m, sessions, cursor, text)
-		if since.Gap != nil || string(since.Data) != text {
-			t.Errorf("after %d kills: gap %+v, output %q, want %q", i+1, since.Gap, since.Data, text)
+		if since.Gap != nil || string(since.Raw) != text {
+			t.Errorf("after %d kills: gap %+v, output %q, want %q", i+1, since.Gap, since.Raw, text)
 		}
 		cursor = since.Cursor
 	}
@@ -226,13 +229,13 @@ func TestC13PaneMoves(t *testing.T) {
 		// What is on the screen when a read arrives was printed before it: the
 		// read tells it, or that it was lost (P1, P3).
 		s := x.say(m, 1, cursor, fmt.Sprintf("moved%d.", i))
-		if s.Gap == nil && string(s.Data) != fmt.Sprintf("moved%d.", i) {
-			t.Errorf("%v: output %q, and no gap", move, s.Data)
+		if s.Gap == nil && string(s.Raw) != fmt.Sprintf("moved%d.", i) {
+			t.Errorf("%v: output %q, and no gap", move, s.Raw)
 		}
 		// That read has settled who delivers the pane: no loss any more.
 		s = x.say(m, 1, s.Cursor, fmt.Sprintf("again%d.", i))
-		if s.Gap != nil || string(s.Data) != fmt.Sprintf("again%d.", i) {
-			t.Errorf("%v: later output %q, gap %+v", move, s.Data, s.Gap)
+		if s.Gap != nil || string(s.Raw) != fmt.Sprintf("again%d.", i) {
+			t.Errorf("%v: later output %q, gap %+v", move, s.Raw, s.Gap)
 		}
 		cursor = s.Cursor
 	}
@@ -246,7 +249,7 @@ func (x *tmux) say(m *state.Mirror, pane controlmode.PaneID, from state.Cursor, 
 	until(x.t, text+" on the screen", func() bool {
 		return strings.Contains(x.run("capture-pane", "-p", "-J", "-t", pane.String()), text)
 	})
-	s, err := m.Since(within(x.t), pane, from, 0)
+	s, err := m.Since(within(x.t), pane, from, raw)
 	if err != nil {
 		x.t.Fatalf("since: %v", err)
 	}

@@ -76,7 +76,7 @@ func nothingIsChanged(t *testing.T, transport controlmode.Transport, attended bo
 		if _, err := m.Snapshot(within(t), p.ID); err != nil {
 			t.Error(err)
 		}
-		if _, err := m.Since(within(t), p.ID, cursor, 0); err != nil {
+		if _, err := m.Since(within(t), p.ID, cursor, state.SinceOptions{}); err != nil {
 			t.Error(err)
 		}
 	}
