@@ -165,7 +165,11 @@ var changes = []struct {
 			if _, ok := model.Pane(id); !ok && road != "one pane" {
 				return "", fmt.Errorf("new pane %v is not in the model", id)
 			}
-			_, err = w.tmux("kill-pane", "-t", born)
+			if _, err = w.tmux("kill-pane", "-t", born); err != nil {
+				return "", err
+			}
+			// Its rows went to the other pane: this one must not shrink away.
+			_, err = w.tmux("select-layout", "-t", w.window.String(), "even-vertical")
 			return "2 panes", err
 		},
 		func(w *writer, m *state.Model) string {

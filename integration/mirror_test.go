@@ -16,25 +16,33 @@ import (
 	"tmux-mcpd/state"
 )
 
-// mirror runs a Mirror on the private socket until the test ends. The last
-// thing it must do is to return from Run.
+// mirror runs a Mirror on the private socket until the test ends.
 func (x *tmux) mirror(change ...func(*state.Config)) *state.Mirror {
+	x.t.Helper()
+	m, _ := x.mirrorUntil(change...)
+	return m
+}
+
+// mirrorUntil runs a Mirror until stop is called, which waits until it has
+// ended, or until the test ends.
+func (x *tmux) mirrorUntil(change ...func(*state.Config)) (m *state.Mirror, stop func()) {
 	x.t.Helper()
 	cfg := state.Config{Bin: x.bin, Socket: controlmode.Socket{Path: x.sock}}
 	for _, f := range change {
 		f(&cfg)
 	}
-	m := state.New(cfg)
+	m = state.New(cfg)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- m.Run(ctx) }()
-	x.t.Cleanup(func() {
+	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
 			x.t.Errorf("mirror: %v", err)
 		}
 	})
-	return m
+	x.t.Cleanup(stop)
+	return m, stop
 }
 
 // within bounds what must not take long.

@@ -93,7 +93,7 @@ func newTmux(t testing.TB) *tmux {
 func startTmux(t testing.TB) *tmux {
 	t.Helper()
 	x := newTmux(t)
-	x.start("-s", "main", "-x", "80", "-y", "24", "cat")
+	x.start("-s", "main", "-x", "80", "-y", "24", "exec cat")
 	return x
 }
 
@@ -131,6 +131,7 @@ func (x *tmux) command(args ...string) (*exec.Cmd, context.CancelFunc) {
 	cmd := exec.CommandContext(ctx, x.bin, append([]string{"-u", "-S", x.sock, "-f", "/dev/null"}, args...)...)
 	cmd.Env = x.env
 	cmd.Dir = x.dir
+	cmd.WaitDelay = time.Second // for a child that keeps the output open
 	return cmd, cancel
 }
 

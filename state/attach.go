@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
+	"syscall"
 	"time"
 
 	"go.uber.org/zap"
@@ -99,13 +101,16 @@ func (m *Mirror) awaitKick(ctx context.Context) {
 	}
 }
 
+// serverListens tells whether a server may be there. Only a socket that refuses
+// or does not exist says no: a server that is stopped takes no connection either
+// once its backlog is full, and is there all the same.
 func (m *Mirror) serverListens() bool {
 	c, err := net.DialTimeout("unix", m.path, time.Second)
-	if err != nil {
-		return false
+	if err == nil {
+		c.Close()
+		return true
 	}
-	c.Close()
-	return true
+	return !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR)
 }
 
 // attachOnce attaches a structure client and serves until it ends. The error

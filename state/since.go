@@ -79,7 +79,20 @@ func (m *Mirror) captureAt(ctx context.Context, s *stream, out *Output, id contr
 // watch makes the pane watched, beginning a new epoch if it is not being
 // delivered now. A dead pane is never let through again (its respawn could crash
 // tmux, control-mode 12.1): the stream is then nil, the log ended.
+//
+// It takes turns, so it has a deadline of its own: behind a tmux that has
+// stopped, those who wait would otherwise time out one after the other.
 func (m *Mirror) watch(ctx context.Context, id controlmode.PaneID, reason GapReason) (*stream, *Output, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, m.cfg.Timeout+attachLimit, controlmode.ErrTimeout)
+	defer cancel()
+	s, out, err := m.watchNow(ctx, id, reason)
+	if err != nil && context.Cause(ctx) == controlmode.ErrTimeout {
+		err = fmt.Errorf("watch pane %s: %w", id, controlmode.ErrTimeout)
+	}
+	return s, out, err
+}
+
+func (m *Mirror) watchNow(ctx context.Context, id controlmode.PaneID, reason GapReason) (*stream, *Output, error) {
 	w := &m.watches
 	if err := w.take(ctx); err != nil {
 		return nil, nil, err
@@ -266,11 +279,12 @@ func (o *Output) awaitScreen(ctx context.Context, limit time.Duration) error {
 // delivers it. The answer also tells whether the transcript shows what tmux
 // shows; if not it is started anew.
 func (m *Mirror) caughtUp(ctx context.Context, id controlmode.PaneID) (*Output, error) {
+	reason := GapNotWatched
 	if s, out := m.watches.liveStream(id); s != nil {
 		out.touch(time.Now())
 		var at probe
 		blocks, err := s.ask(ctx, controlmode.Request{
-			Commands: []controlmode.Command{gridCmd(id)}, Fence: true,
+			Commands: []controlmode.Command{gridCmd(id), insideCmd(s.session, id)}, Fence: true,
 			Begin: func(i int) {
 				if i == 0 {
 					at = out.probe()
@@ -289,12 +303,29 @@ func (m *Mirror) caughtUp(ctx context.Context, id controlmode.PaneID) (*Output, 
 				return out, m.startAgain(ctx, s, out, at, g)
 			}
 		}
-		if err != nil && !errors.Is(err, controlmode.ErrClosed) {
+		switch {
+		case outside(err):
+			reason = GapOwnerChanged
+		case err != nil && !errors.Is(err, controlmode.ErrClosed):
 			return nil, missing(id, err)
 		}
 	}
-	_, out, err := m.watch(ctx, id, GapNotWatched)
+	_, out, err := m.watch(ctx, id, reason)
 	return out, err
+}
+
+// insideCmd prints nothing, and fails if the pane is not in the session: a
+// client receives the output of its session's panes only, and is not told at
+// once when one moves away. display-message could not tell: it never fails, and
+// answers with this target for a pane that is elsewhere, too (tmux 3.3a to 3.8).
+func insideCmd(s controlmode.SessionID, id controlmode.PaneID) controlmode.Command {
+	return controlmode.Cmd("list-panes", "-t", s.String()+":."+id.String(), "-f", "0")
+}
+
+// outside tells insideCmd's failure.
+func outside(err error) bool {
+	var refused *controlmode.CommandError
+	return errors.As(err, &refused) && refused.Words[0] == "list-panes"
 }
 
 // startAgain reads the screen again if the transcript differs from it.
