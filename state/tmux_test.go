@@ -12,7 +12,6 @@ import (
 
 	"go.uber.org/goleak"
 	"go.uber.org/zap/zaptest"
-	"golang.org/x/sys/unix"
 
 	"tmux-mcpd/controlmode"
 )
@@ -69,18 +68,11 @@ func (x *testTmux) stop() {
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	fd, err := unix.PidfdOpen(pid, 0)
-	if err != nil {
-		x.t.Fatal(err)
-	}
-	defer unix.Close(fd)
+	ended := make(chan bool, 1)
+	go func() { ended <- awaitExit(within(x.t), pid) }()
 	x.run("kill-server")
-	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 10_000)
-	for err == unix.EINTR {
-		n, err = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 10_000)
-	}
-	if n != 1 {
-		x.t.Fatalf("the tmux server did not end: %v", err)
+	if !<-ended {
+		x.t.Fatal("the tmux server did not end")
 	}
 }
 
