@@ -265,7 +265,14 @@ func serverInfo(ctx context.Context, c *call, _ noArgs) (*toolResult, error) {
 	if socket != nil {
 		text += ", socket " + *socket
 	}
-	return &toolResult{Text: text, Structured: o.b}, nil
+	res := &toolResult{Text: text, Structured: o.b}
+	if st := c.table.mirror.Status(); st.Degraded {
+		// The shape is the contract's and closed: what it has no field for goes here.
+		reason := clean(st.Reason)
+		res.Text += "\n[" + reason + "; output cannot be followed]"
+		res.Meta = map[string]any{"tmux-mcpd/degraded": reason}
+	}
+	return res, nil
 }
 
 // one is the answer of a tool that shows one entity.

@@ -23,6 +23,9 @@ type Hello struct {
 	Env      map[string]string `json:"env"` // LIBTMUX_* selection variables that were set
 	TMUX     string            `json:"tmux"`
 	TMUXPane string            `json:"tmuxPane"`
+	// TMUXSocket is the socket of the tmux server that the client means. One
+	// default.sock can be reached with different TMUX_TMPDIRs.
+	TMUXSocket string `json:"tmuxSocket"`
 }
 
 // toolResult is one answer, encoded late so that it can be bounded by the whole response line.

@@ -196,3 +196,15 @@ func TestSelectionsAreBounded(t *testing.T) {
 		t.Errorf("%d kept", len(tab.picks.known))
 	}
 }
+
+// A bridge that means another tmux server than the daemon serves is told so.
+func TestSelectionOtherTmuxServer(t *testing.T) {
+	tab := testTable(t, nil)
+	if err := tab.selection(&Caller{Hello: Hello{TMUXSocket: tab.mirror.SocketPath()}}); err != nil {
+		t.Error(err)
+	}
+	err := tab.selection(&Caller{Hello: Hello{TMUXSocket: "/nowhere/tmux-1/default"}})
+	if err == nil || !strings.Contains(err.Error(), "/nowhere/tmux-1/default") || !strings.Contains(err.Error(), "--listen") {
+		t.Errorf("%v", err)
+	}
+}

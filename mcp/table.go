@@ -254,6 +254,10 @@ func (t *table) tools(c *Caller) []*sdk.Tool {
 // client learns it from the first answer and not from a list without tools.
 func (t *table) selection(c *Caller) error {
 	_, err := t.picks.of(c)
+	if err == nil && c.Hello.TMUXSocket != "" && !sameSocket(c.Hello.TMUXSocket, t.mirror.SocketPath()) {
+		err = fmt.Errorf("this daemon serves the tmux server on %s, not the one on %s: choose another daemon with --listen",
+			t.mirror.SocketPath(), inline(c.Hello.TMUXSocket))
+	}
 	return err
 }
 

@@ -154,6 +154,9 @@ func (m *Mirror) follow(ctx context.Context) {
 	}
 }
 
+// SocketPath is the absolute path of the tmux socket that is served.
+func (m *Mirror) SocketPath() string { return m.path }
+
 // publish makes a full model the newest one. Only the refresher calls it, one
 // call at a time.
 func (m *Mirror) publish(next *Model) {

@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"tmux-mcpd/controlmode"
 )
 
 const (
@@ -54,24 +56,21 @@ func stdio(ctx context.Context, in *invocation) error {
 func clientContext(ctx context.Context, stdout *os.File) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	// SIGPIPE is caught, not ignored: a write error then ends the bridge in
-	// order, and a daemon started here does not inherit the ignoring.
+	// order, and a daemon started here does not inherit the ignoring. It stays
+	// caught to the end of the process, as a write may still be under way when
+	// everything else has stopped.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	watch := watchClient(stdout)
 	go func() {
 		defer signal.Stop(signals)
 		defer watch.close()
-		for {
-			select {
-			case s := <-signals:
-				if s == syscall.SIGPIPE {
-					continue
-				}
-			case <-watch.gone:
-			case <-ctx.Done():
-			}
-			cancel()
-			return
+		defer cancel()
+		select {
+		case <-signals:
+		case <-watch.gone:
+		case <-ctx.Done():
 		}
 	}()
 	return ctx, cancel
@@ -86,9 +85,12 @@ func hello(lookup env, c *config) []byte {
 		Env        map[string]string `json:"env"`
 		TMUX       string            `json:"tmux"`
 		TMUXPane   string            `json:"tmuxPane"`
-		TMUXSocket string            `json:"tmuxSocket"`
+		TMUXSocket string            `json:"tmuxSocket,omitempty"`
 	}
-	p := params{Version: versionText(), Env: map[string]string{}, TMUXSocket: c.tmuxSocket}
+	p := params{Version: versionText(), Env: map[string]string{}}
+	if !c.listenGiven || c.tmux != (controlmode.Socket{}) {
+		p.TMUXSocket = c.tmuxSocket // else whatever is served there is meant
+	}
 	p.TMUX, _ = lookup("TMUX")
 	p.TMUXPane, _ = lookup("TMUX_PANE")
 	for _, v := range passed {

@@ -232,8 +232,9 @@ func TestTmuxLabelPathAgreesWithTmux(t *testing.T) {
 func TestDaemonEnv(t *testing.T) {
 	in := []string{
 		"PATH=/bin", "HOME=/h", "USER=u", "LANG=C", "LC_ALL=C", "XDG_RUNTIME_DIR=/r", "XDG_STATE_HOME=/s", "TMUX_TMPDIR=/t",
-		"TMUX_MCPD_WATCH=all", "LIBTMUX_SOCKET=n", "LIBTMUX_MCP_MAX_RESULT_LINES=5", "SHELL=/bin/sh",
+		"TMUX_MCPD_WATCH=all", "LIBTMUX_SOCKET=n", "LIBTMUX_MCP_COMMAND_TIMEOUT_MS=5", "SHELL=/bin/sh",
 		"TMUX=/s,1,2", "TMUX_PANE=%1", "LIBTMUX_TOOLSETS=inspect", "LIBTMUX_TOOLS=x", "LIBTMUX_EXCLUDE_TOOLS=y",
+		"LIBTMUX_MCP_MAX_RESULT_LINES=5",
 		"API_TOKEN=secret", "SSH_AUTH_SOCK=/a", "PATHOLOGICAL=1", "LIBTMUX_SAFETY=1",
 	}
 	if d := cmp.Diff(in[:12], daemonEnv(in)); d != "" {

@@ -127,15 +127,16 @@ func launch(ctx context.Context, c *config) error {
 // kept are the variables a daemon started on demand needs: to find programs and
 // its files, and for the panes of a tmux server it may start. Everything else
 // is the business of one client and would outlive it: credentials, TMUX of one
-// pane, the selection of tools, which a bridge sends for itself.
+// pane, the selection of tools and the limits of answers, which a bridge sends
+// for itself.
 var kept = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR",
 	"TMUX_TMPDIR", "DBUS_SESSION_BUS_ADDRESS", "LIBTMUX_SOCKET", "LIBTMUX_SOCKET_PATH",
-	"LIBTMUX_TMUX_BIN", "LIBTMUX_TMUX_CONFIG",
+	"LIBTMUX_TMUX_BIN", "LIBTMUX_TMUX_CONFIG", "LIBTMUX_MCP_COMMAND_TIMEOUT_MS",
 }
 
 // keptPrefixes are families of such variables.
-var keptPrefixes = []string{"LC_", "XDG_", "TMUX_MCPD_", "LIBTMUX_MCP_"}
+var keptPrefixes = []string{"LC_", "XDG_", "TMUX_MCPD_"}
 
 func daemonEnv(environ []string) []string {
 	var out []string
