@@ -223,7 +223,7 @@ func (t *Transcript) continued(l line, offset int64) (place, bool) {
 	default:
 		e := t.partials.find(v.id, offset)
 		if e == nil || e.off < v.rewrote || v.ended != 0 && v.ended <= offset ||
-			e.left != 0 && e.left <= offset ||
+			e.next != 0 && e.next <= offset || e.left != 0 && e.left <= offset ||
 			v.changed <= offset && v.left != 0 && v.left <= offset {
 			return place{}, false
 		}

@@ -18,6 +18,9 @@ func (t *Transcript) clearWrap(y int) {
 		if r := t.rows[y]; r.wrapped {
 			r.wrapped = false
 			t.reline(r)
+			if y+1 < t.height {
+				t.reline(t.rows[y+1])
+			}
 		}
 	case y == -1 && t.history.tmux() > 0:
 		if p := t.history.at(t.history.len() - 1); p.wrapped {
@@ -32,6 +35,9 @@ func (t *Transcript) clearWrap(y int) {
 func (t *Transcript) clearRows(py, ny int, bg colour) {
 	if ny == 0 || py >= t.height || py+ny-1 >= t.height || py+ny-1 < -t.history.tmux() {
 		return
+	}
+	if end := py + ny; end > py && end < t.height && t.rows[end-1].wrapped {
+		t.reline(t.rows[end])
 	}
 	for y := py; y < py+ny; y++ {
 		t.wipe(t.rows[y], bg)
@@ -97,6 +103,9 @@ func (t *Transcript) blank(r *row, from, end int, erased cell) {
 func (t *Transcript) moveRows(dy, py, ny int, bg colour) {
 	if ny <= 0 || py == dy || py+ny > t.height || dy+ny > t.height {
 		return
+	}
+	if py > 0 && t.rows[py-1].wrapped {
+		t.reline(t.rows[py])
 	}
 	for y := dy; y < dy+ny; y++ {
 		if y < py || y >= py+ny {

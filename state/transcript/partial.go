@@ -7,7 +7,8 @@ type partial struct {
 	id   uint64
 	off  int64 // the row's last change when it was noted
 	end  int   // bytes of the row's text given out
-	left int64 // first change of another row after off, 0 if the row went on first
+	next int64 // the row's next change, from which on this says nothing; 0 if none yet
+	left int64 // first change of another row between the two, 0 if none
 }
 
 // partials is a ring of the newest ones. What is no longer in it is given whole
@@ -32,10 +33,10 @@ func (p *partials) find(id uint64, off int64) *partial {
 	return nil
 }
 
-// leave notes that something else changed before the row went on.
-func (p *partials) leave(id uint64, off int64) {
-	if e := p.find(id, 1<<63-1); e != nil && e.left == 0 {
-		e.left = off
+// close notes a row's next change, and whether something else came before it.
+func (p *partials) close(id uint64, next, left int64) {
+	if e := p.find(id, 1<<63-1); e != nil && e.next == 0 {
+		e.next, e.left = next, left
 	}
 }
 

@@ -14,7 +14,7 @@ type row struct {
 	wrapped bool // the text goes on in the next row (GRID_LINE_WRAPPED)
 	wide    bool // holds, or held, a padding cell
 	rich    bool // holds, or held, anything but printable ASCII
-	noted   bool // has a partial that does not say yet when it was left
+	noted   bool // has a partial that no change has closed yet
 	acs     bool // holds, or held, line drawing
 
 	id      uint64 // survives scrolling; never reused
@@ -123,13 +123,12 @@ func (t *Transcript) touch(r *row, from, end int, off int64) {
 	if from < r.solid {
 		r.rewrote = off
 	}
-	switch {
-	case r.left == 0:
-	case r.born == 0:
-		r.gap = r.left
-	case r.noted:
-		t.partials.leave(r.id, r.left)
+	if r.noted {
+		t.partials.close(r.id, off, r.left)
 		r.noted = false
+	}
+	if r.born == 0 {
+		r.gap = r.left
 	}
 	r.left = 0
 	r.changed = off
@@ -170,7 +169,7 @@ func (t *Transcript) wipe(r *row, bg colour) {
 // reline records that a row's logical line has become another: it lost or
 // gained the row below.
 func (t *Transcript) reline(r *row) {
-	if r.born != 0 {
+	if r.born != 0 && !r.isBlank() {
 		t.touch(r, 0, 0, t.off)
 		r.rewrote = t.off
 	}

@@ -87,7 +87,7 @@ var smalls = []small{
 	{"C0 in a sequence", "abcE[3\r4Cx", "abc      x", "", ""},
 	{"ESC k ends at ESC only", "aEkname\x07xE\\b", "ab", "", ""},
 	{"OSC ends at ESC, which goes on", "aE]8;;uEcb", "a|b", "", ""},
-	{"DCS ends at ST only", "aEPq\x07\x18\x1a[AE\\b", "ab", "", ""},
+	{"DCS ends at ST only", "aEPz\x07\x18\x1a[AE\\b", "ab", "", ""},
 	{"CAN aborts", "aE[3\x18Cb", "aCb", "", ""},
 	{"an absurd number drops the sequence", "aE[99999999999Cb", "ab", "", ""},
 	{"a huge number is clamped", "aE[99999Cb", "a        b", "", ""},
