@@ -126,6 +126,9 @@ func documentOutput(b *strings.Builder, at string, s map[string]any) {
 		p := properties[name].(map[string]any)
 		doc, _ := p["description"].(string)
 		fmt.Fprintf(b, "| %s%s | %s | %s |\n", at, name, cell(typeOf(p)), cell(doc))
+		if list, ok := p["anyOf"].([]any); ok {
+			p = list[0].(map[string]any) // the other is null
+		}
 		if items, ok := p["items"].(map[string]any); ok {
 			documentOutput(b, at+name+"[].", items)
 		} else {
