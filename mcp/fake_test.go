@@ -151,13 +151,21 @@ func shortDir(t testing.TB) string {
 // startDaemon serves until the test ends. edit may change the server first.
 func startDaemon(t testing.TB, cfg Config, edit ...func(*Server)) *daemon {
 	t.Helper()
+	tools := newFakeTools()
+	d := startServer(t, cfg, tools, edit...)
+	d.tools = tools
+	return d
+}
+
+// startServer is startDaemon with other tools than the fake ones.
+func startServer(t testing.TB, cfg Config, reg registry, edit ...func(*Server)) *daemon {
+	t.Helper()
 	l, err := Listen(filepath.Join(shortDir(t), "s"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	cfg.Version = "1.2.3"
-	tools := newFakeTools()
-	d := &daemon{Server: newServer(cfg, tools), path: l.Path(), tools: tools, ended: make(chan error, 1)}
+	d := &daemon{Server: newServer(cfg, reg), path: l.Path(), ended: make(chan error, 1)}
 	for _, e := range edit {
 		e(d.Server)
 	}

@@ -129,6 +129,39 @@ func encodeOwn(id json.RawMessage, r *toolResult, complete bool) ([]byte, error)
 	return endFrame(appendOneLine(b, own)), nil
 }
 
+// encodeListing frames an answer to tools/list. The tools are encoded once, when
+// they are selected; around is the answer without any.
+func encodeListing(id json.RawMessage, around *sdk.ListToolsResult, tools []json.RawMessage, complete bool, server json.RawMessage) ([]byte, error) {
+	const place = `"tools":[]`
+	rest, err := json.Marshal(around)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the listing: %w", err)
+	}
+	before, after, ok := bytes.Cut(rest, []byte(place))
+	if !ok || len(before) == 0 || before[0] != '{' {
+		return nil, fmt.Errorf("no place for the tools in %s", rest)
+	}
+	size := len(rest) + len(server) + 128
+	for _, t := range tools {
+		size += len(t) + 1
+	}
+	b := startFrame(id, `,"result":{`, size)
+	if complete {
+		if b, err = appendMeta(b, nil, true, server); err != nil {
+			return nil, fmt.Errorf("encoding _meta: %w", err)
+		}
+		b = append(b, `"resultType":"complete",`...)
+	}
+	b = append(append(b, before[1:]...), place[:len(place)-1]...)
+	for i, t := range tools {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, t...)
+	}
+	return endFrame(append(append(b, ']'), after...)), nil
+}
+
 // appendMeta writes _meta as the result's first member, if there is any.
 func appendMeta(b []byte, meta map[string]any, complete bool, server json.RawMessage) ([]byte, error) {
 	if _, told := meta[sdk.MetaKeyServerInfo]; complete && !told {

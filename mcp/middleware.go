@@ -116,6 +116,21 @@ func (s *Server) checkSelection(c *conn) error {
 	return c.selectErr
 }
 
+// encodedLister is a registry that keeps its tools encoded, for tools/list.
+type encodedLister interface {
+	toolsJSON(c *Caller) []json.RawMessage
+}
+
+// stateless reports whether a request is of a version without a handshake.
+func stateless(req sdk.Request) bool {
+	p, ok := req.GetParams().(interface{ GetMeta() map[string]any })
+	if !ok {
+		return false
+	}
+	version, _ := p.GetMeta()[sdk.MetaKeyProtocolVersion].(string)
+	return version >= firstStateless
+}
+
 // listTools has the SDK answer, for the members around the list, and puts the
 // caller's own tools in. There is one page.
 func (s *Server) listTools(ctx context.Context, c *conn, next sdk.MethodHandler, method string, req sdk.Request) (sdk.Result, error) {
@@ -129,6 +144,13 @@ func (s *Server) listTools(ctx context.Context, c *conn, next sdk.MethodHandler,
 	}
 	own := *list
 	caller := c.caller
+	if lister, ok := s.reg.(encodedLister); ok && !s.ordinary {
+		if cl := c.callOf(req.GetExtra()); cl != nil {
+			own.Tools = []*sdk.Tool{}
+			cl.frame, err = encodeListing(cl.id, &own, lister.toolsJSON(&caller), stateless(req), s.impl)
+			return encoded, err
+		}
+	}
 	own.Tools = s.reg.tools(&caller)
 	if own.Tools == nil {
 		own.Tools = []*sdk.Tool{} // an empty list is not null
@@ -303,8 +325,7 @@ func (s *Server) respond(ctx context.Context, cl *pending, p *sdk.CallToolParams
 		p.Name = ordinaryTool.Name
 		return next(context.WithValue(ctx, ordinaryKey{}, res), method, req)
 	}
-	version, _ := p.Meta[sdk.MetaKeyProtocolVersion].(string)
-	frame, err := encodeResult(cl.id, r, version >= firstStateless, s.impl)
+	frame, err := encodeResult(cl.id, r, stateless(req), s.impl)
 	if err != nil {
 		return nil, err
 	}

@@ -4,9 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -110,59 +108,6 @@ func TestTableIsComplete(t *testing.T) {
 	for name, row := range tab.byName {
 		if !slices.Contains(membership[row.toolset], name) {
 			t.Errorf("%s is not listed in toolset %s", name, row.toolset)
-		}
-	}
-}
-
-// TestSchemaWalk checks the shapes that clients have been seen to choke on.
-func TestSchemaWalk(t *testing.T) {
-	name := regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}$`)
-	for _, tool := range testTable(t, nil).tools(&Caller{}) {
-		if !name.MatchString(tool.Name) {
-			t.Errorf("tool name %q", tool.Name)
-		}
-		if tool.Title == "" || tool.Description == "" {
-			t.Errorf("%s: no title or description", tool.Name)
-		}
-		wire := onTheWire(t, tool)
-		for _, part := range []string{"inputSchema", "outputSchema"} {
-			root := wire[part].(map[string]any)
-			if root["type"] != "object" || root["properties"] == nil || root["$schema"] != dialect {
-				t.Errorf("%s.%s: the root is not a plain object", tool.Name, part)
-			}
-			input := part == "inputSchema"
-			walk(t, tool.Name+"."+part, root, input && tool.Name != batchName)
-		}
-		if _, ok := wire["inputSchema"].(map[string]any)["additionalProperties"]; ok {
-			t.Errorf("%s: additionalProperties at the root of the input", tool.Name)
-		}
-		row := wire["_meta"].(map[string]any)[capabilityKey].(map[string]any)
-		for _, part := range []string{"inputSchema", "outputSchema", "annotations", "name", "title", "description"} {
-			if d := cmp.Diff(wire[part], row[part]); d != "" {
-				t.Errorf("%s: the capability row's %s differs:\n%s", tool.Name, part, d)
-			}
-		}
-	}
-}
-
-func walk(t *testing.T, at string, s map[string]any, strict bool) {
-	if s["$ref"] != nil {
-		t.Errorf("%s: $ref", at)
-	}
-	if typ, ok := s["type"].(string); strict && !ok {
-		t.Errorf("%s: type %v", at, s["type"])
-	} else if typ == "array" && s["items"] == nil {
-		t.Errorf("%s: an array without items", at)
-	} else if typ == "object" && !strict && s["additionalProperties"] == nil && !strings.HasSuffix(at, "inputSchema") {
-		t.Errorf("%s: an object that is neither closed nor a map", at)
-	}
-	for k, v := range s {
-		if m, ok := v.(map[string]any); ok && k == "properties" {
-			for name, p := range m {
-				walk(t, at+"."+name, p.(map[string]any), strict)
-			}
-		} else if ok && k == "items" && len(m) > 0 && m["anyOf"] == nil {
-			walk(t, at+"[]", m, strict)
 		}
 	}
 }

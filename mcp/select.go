@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -71,20 +72,22 @@ type names map[string]bool
 
 // choice is what a set of variables selects.
 type choice struct {
-	tools   names
-	exclude names
+	toolsets []toolset
+	tools    names
+	exclude  names
 }
 
 // CheckSelection tells whether the selection variables are fit to start with.
 // A bridge calls it before it connects.
 func CheckSelection(env map[string]string) error {
-	_, err := choose(env, nil)
+	_, err := choose(env, choice{})
 	return err
 }
 
 // choose applies the rules of contract 1.7: toolsets, then added tools, then
-// excluded ones. base stands for an unset LIBTMUX_TOOLSETS.
-func choose(env map[string]string, base names) (choice, error) {
+// excluded ones. The toolsets and tools of base stand for an unset
+// LIBTMUX_TOOLSETS.
+func choose(env map[string]string, base choice) (choice, error) {
 	for _, name := range retired {
 		if _, ok := env[name]; ok {
 			return choice{}, fmt.Errorf("%s is not supported any more; use %s, %s and %s",
@@ -94,15 +97,15 @@ func choose(env map[string]string, base names) (choice, error) {
 	if env[envSocket] != "" && env[envSocketPath] != "" {
 		return choice{}, fmt.Errorf("%s and %s are both set; set one", envSocket, envSocketPath)
 	}
-	c := choice{tools: names{}, exclude: names{}}
+	c := choice{toolsets: base.toolsets, tools: names{}, exclude: names{}}
 	if text, ok := env[envToolsets]; ok {
 		selected, err := toolsetList(text)
 		if err != nil {
 			return choice{}, err
 		}
-		c.tools = members(selected)
+		c.toolsets, c.tools = selected, members(selected)
 	} else {
-		maps.Copy(c.tools, base)
+		maps.Copy(c.tools, base.tools)
 	}
 	if err := toolList(env, envTools, c.tools); err != nil {
 		return choice{}, err
@@ -134,7 +137,9 @@ func toolsetList(text string) ([]toolset, error) {
 		case membership[s] == nil:
 			return nil, fmt.Errorf("%s names an unknown toolset %s; there are %v", envToolsets, quote(string(s)), toolsets)
 		}
-		list = append(list, s)
+		if !slices.Contains(list, s) {
+			list = append(list, s)
+		}
 	}
 	return list, nil
 }
@@ -189,8 +194,10 @@ func waitOf(env map[string]string) (time.Duration, bool) {
 
 // selection is what one connection sees and may call.
 type selection struct {
+	toolsets   []toolset
 	tools      map[string]*tool
-	advertised []*sdk.Tool // sorted by name
+	advertised []*sdk.Tool       // sorted by name
+	listings   []json.RawMessage // the same, encoded
 	excluded   names
 	limits     limits
 }
@@ -221,7 +228,7 @@ func (s *selections) start(t *table, cfg ToolConfig) error {
 		base = toolsets
 	}
 	var err error
-	if s.own, err = choose(cfg.Env, members(base)); err != nil {
+	if s.own, err = choose(cfg.Env, choice{toolsets: base, tools: members(base)}); err != nil {
 		return err
 	}
 	s.ceiling = s.own.tools
@@ -274,11 +281,11 @@ func selectionKey(env map[string]string) string {
 
 // pick makes a selection: what the variables choose, within the ceiling.
 func (s *selections) pick(env map[string]string) (*selection, error) {
-	chosen, err := choose(env, s.own.tools)
+	chosen, err := choose(env, s.own)
 	if err != nil {
 		return nil, err
 	}
-	sel := &selection{tools: map[string]*tool{}, excluded: maps.Clone(s.own.exclude), limits: s.normal}
+	sel := &selection{toolsets: chosen.toolsets, tools: map[string]*tool{}, excluded: maps.Clone(s.own.exclude), limits: s.normal}
 	maps.Copy(sel.excluded, chosen.exclude)
 	for name := range chosen.tools {
 		if row := s.table.byName[name]; row != nil && s.ceiling[name] && !sel.excluded[name] {
@@ -286,10 +293,11 @@ func (s *selections) pick(env map[string]string) (*selection, error) {
 		}
 	}
 	if sel.tools[batchName] != nil && len(sel.excluded) > 0 {
-		sel.tools[batchName] = batchTool(s.table.byName, sel.excluded)
+		sel.tools[batchName] = batchTool(s.table.byName, sel.excluded).settle(s.table.cfg.Precise)
 	}
 	for _, name := range slices.Sorted(maps.Keys(sel.tools)) {
 		sel.advertised = append(sel.advertised, sel.tools[name].advertised())
+		sel.listings = append(sel.listings, sel.tools[name].listing)
 	}
 	if n, ok := linesOf(env); ok {
 		sel.limits.lines = min(n, s.top.lines)

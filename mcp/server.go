@@ -108,14 +108,19 @@ func newServer(cfg Config, reg registry) *Server {
 	}
 	impl := &sdk.Implementation{Name: "tmux-mcpd", Title: "tmux", Version: cfg.Version}
 	s.impl, _ = json.Marshal(impl) // three strings: cannot fail
+	// Set, so that the SDK does not advertise its default, logging.
+	offers := &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{ListChanged: true}}
+	if _, ok := reg.(capable); ok {
+		offers.Resources = &sdk.ResourceCapabilities{ListChanged: true}
+	}
 	s.sdk = sdk.NewServer(impl, &sdk.ServerOptions{
 		Instructions: reg.instructions(),
 		Logger:       slog.New(floor{zapslog.NewHandler(cfg.Log.Core(), zapslog.WithName("mcp"))}),
-		// Set, so that the SDK does not advertise its default, logging.
-		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{ListChanged: true}},
+		Capabilities: offers,
 		SetCacheable: private,
 	})
 	s.sdk.AddTool(ordinaryTool, answerOrdinary)
+	s.addCapabilities()
 	s.sdk.AddReceivingMiddleware(s.protect, clamp, s.intercept)
 	return s
 }

@@ -22,6 +22,9 @@ type ToolConfig struct {
 	// Dedicated tells that this daemon made and owns the tmux server; then the
 	// teardown tools are selected by default too.
 	Dedicated bool
+	// Precise advertises what each tool really does in its annotations, instead
+	// of the contract's caution on every tool.
+	Precise bool
 	// Env holds the LIBTMUX_* variables of the daemon. They set the ceiling of
 	// every connection.
 	Env map[string]string
@@ -39,9 +42,12 @@ const (
 
 // The words of a capability row.
 const (
-	reachNone = "none"
+	reachNone    = "none"
+	reachInput   = "pane-input"
+	reachCommand = "pane-command"
 
 	effectObserve = "observe"
+	effectDelete  = "delete"
 
 	classMetadata      = "tmux-metadata"
 	classTerminal      = "terminal-content"
@@ -74,6 +80,9 @@ type tool struct {
 	waits      func(args any) bool // a batch lets nothing run beside it then; nil for never
 	input      json.RawMessage
 	outputJSON json.RawMessage
+	// Set once the table's configuration is known.
+	precise bool
+	listing json.RawMessage // the tool as tools/list shows it
 }
 
 // call is one running call of a tool.
@@ -160,11 +169,21 @@ func (t *tool) describeClass() string {
 
 func (t *tool) description() string { return t.opener + " " + t.doc }
 
-// annotations are the same on every tool: reading a terminal is treated as
-// reaching an open, untrusted world, and hints are never a safety boundary.
-func annotations() *sdk.ToolAnnotations {
-	yes := true
-	return &sdk.ToolAnnotations{DestructiveHint: &yes, OpenWorldHint: &yes}
+// annotations are the same on every tool unless the operator asks for precise
+// ones: reading a terminal is treated as reaching an open, untrusted world, and
+// hints are never a safety boundary.
+func (t *tool) annotations() *sdk.ToolAnnotations {
+	destroys, open := true, true
+	a := &sdk.ToolAnnotations{DestructiveHint: &destroys, OpenWorldHint: &open}
+	if !t.precise {
+		return a
+	}
+	a.ReadOnlyHint = t.toolset == inspect
+	a.IdempotentHint = a.ReadOnlyHint
+	destroys = slices.Contains(t.effects, effectDelete) || t.reach == reachInput || t.reach == reachCommand
+	// What a program printed or a process is given comes from anywhere.
+	open = t.reach != reachNone || slices.Contains(t.classes, classTerminal)
+	return a
 }
 
 // capabilityKey names the capability row in a tool's metadata.
@@ -189,14 +208,14 @@ type capability struct {
 	OutputSchema              json.RawMessage      `json:"outputSchema"`
 }
 
-// advertised is the tool as tools/list shows it.
-func (t *tool) advertised() *sdk.Tool {
+// capability is the tool's own row.
+func (t *tool) capability() capability {
 	row := capability{
 		Name: t.name, Title: t.title, Description: t.description(), Toolset: t.toolset,
 		ProcessReach: t.reach, TmuxEffects: t.effects, OutputClasses: t.classes,
 		MayExposeSecrets: true, MayReturnUntrustedContent: true, AmplifiesFutureInput: t.amplifies,
 		InputLiteralization: t.literal, NestedAuthority: t.nested,
-		Annotations: annotations(), InputSchema: t.input, OutputSchema: t.outputJSON,
+		Annotations: t.annotations(), InputSchema: t.input, OutputSchema: t.outputJSON,
 	}
 	if row.InputLiteralization == nil {
 		row.InputLiteralization = map[string]string{}
@@ -204,15 +223,40 @@ func (t *tool) advertised() *sdk.Tool {
 	if row.NestedAuthority == nil {
 		row.NestedAuthority = []string{}
 	}
+	return row
+}
+
+// advertised is the tool as the SDK knows it.
+func (t *tool) advertised() *sdk.Tool {
 	return &sdk.Tool{
-		Meta:         sdk.Meta{capabilityKey: row},
+		Meta:         sdk.Meta{capabilityKey: t.capability()},
 		Name:         t.name,
 		Title:        t.title,
 		Description:  t.description(),
-		Annotations:  row.Annotations,
+		Annotations:  t.annotations(),
 		InputSchema:  t.input,
 		OutputSchema: t.outputJSON,
 	}
+}
+
+// listed is the tool as tools/list shows it: what is advertised, and a member
+// that the SDK's type lacks (contract 1.2). No tool runs as a task.
+func (t *tool) listed() json.RawMessage {
+	return encodeOnce(struct {
+		*sdk.Tool
+		Execution struct {
+			TaskSupport string `json:"taskSupport"`
+		} `json:"execution"`
+	}{Tool: t.advertised(), Execution: struct {
+		TaskSupport string `json:"taskSupport"`
+	}{"forbidden"}})
+}
+
+// settle completes a row for a configuration.
+func (t *tool) settle(precise bool) *tool {
+	t.precise = precise
+	t.listing = t.listed()
+	return t
 }
 
 // table is the registry of all tools over one Mirror. It is made once and only
@@ -231,9 +275,9 @@ var _ registry = (*table)(nil)
 func newTable(mirror *state.Mirror, cfg ToolConfig) (*table, error) {
 	t := &table{mirror: mirror, cfg: cfg, byName: map[string]*tool{}}
 	for _, row := range slices.Concat(listTools(), readTools(), searchTools(), optionTools()) {
-		t.byName[row.name] = row
+		t.byName[row.name] = row.settle(cfg.Precise)
 	}
-	t.byName[batchName] = batchTool(t.byName, nil)
+	t.byName[batchName] = batchTool(t.byName, nil).settle(cfg.Precise)
 	if err := t.picks.start(t, cfg); err != nil {
 		return nil, err
 	}
@@ -259,6 +303,15 @@ func (t *table) selection(c *Caller) error {
 			t.mirror.SocketPath(), inline(c.Hello.TMUXSocket))
 	}
 	return err
+}
+
+// toolsJSON implements encodedLister.
+func (t *table) toolsJSON(c *Caller) []json.RawMessage {
+	sel, err := t.picks.of(c)
+	if err != nil {
+		return nil
+	}
+	return sel.listings
 }
 
 // call implements registry.

@@ -33,6 +33,8 @@ type config struct {
 	logFile   string
 	timeout   time.Duration
 
+	annotations string
+
 	idleExit    time.Duration
 	idleExitSet bool
 	detach      bool
@@ -56,7 +58,7 @@ var errHelp = errors.New("help requested")
 // flag wins over TMUX_MCPD_*, that over LIBTMUX_*, that over the default. It
 // returns the words that are not flags; flags may stand between them.
 func parse(cmd string, args []string, lookup env) (*config, []string, error) {
-	c := &config{watch: "auto", start: "never", transport: "pty", logLevel: "info", timeout: 2 * time.Minute}
+	c := &config{watch: "auto", start: "never", transport: "pty", annotations: "contract", logLevel: "info", timeout: 2 * time.Minute}
 	for _, name := range retired {
 		if _, ok := lookup(name); ok {
 			return nil, nil, coded(exitUsage, "%s is no longer understood; unset it (see tmux-mcpd help serve)", name)
@@ -254,7 +256,7 @@ func (c *config) bin() string {
 func (c *config) serveArgs() []string {
 	args := []string{
 		"serve", "--listen", c.listen, "--watch", c.watch, "--start", c.start,
-		"--transport", c.transport, "--log-level", c.logLevel,
+		"--transport", c.transport, "--annotations", c.annotations, "--log-level", c.logLevel,
 	}
 	if c.tmux.Name != "" {
 		args = append(args, "--"+socketNameFlag, c.tmux.Name)

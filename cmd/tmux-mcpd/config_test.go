@@ -131,12 +131,12 @@ func TestTables(t *testing.T) {
 		}
 	}
 	// What serve is started with by a bridge must be understood by serve.
-	c := &config{listen: "/l", tmuxSocket: "/t", tmuxBin: "/b", watch: "all", start: "never", transport: "pipe", logLevel: "warn"}
+	c := &config{listen: "/l", tmuxSocket: "/t", tmuxBin: "/b", watch: "all", start: "never", transport: "pipe", annotations: "precise", logLevel: "warn"}
 	got, words, err := parse("serve", c.detachedArgs()[1:], vars())
 	if err != nil || len(words) > 0 {
 		t.Fatalf("%v, words %q", err, words)
 	}
-	if got.listen != "/l" || got.tmux.Path != "/t" || got.tmuxBin != "/b" || got.watch != "all" || got.transport != "pipe" ||
+	if got.listen != "/l" || got.tmux.Path != "/t" || got.tmuxBin != "/b" || got.watch != "all" || got.transport != "pipe" || got.annotations != "precise" ||
 		got.logLevel != "warn" || got.idleExit != idleExitOnDemand {
 		t.Errorf("arrived as %+v", got)
 	}

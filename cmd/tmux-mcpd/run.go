@@ -41,7 +41,9 @@ func run(ctx context.Context, c *config, log *zap.Logger, ready func(path string
 		Watch: state.WatchMode(c.watch), Timeout: commandTimeout(os.LookupEnv), Log: log.Named("state"),
 	})
 	server, err := mcp.New(mcp.Config{Version: versionText(), Log: log.Named("mcp")}, mirror,
-		mcp.ToolConfig{Socket: c.tmux, Dedicated: dedicated, Env: passedEnv(os.LookupEnv)})
+		mcp.ToolConfig{
+			Socket: c.tmux, Dedicated: dedicated, Precise: c.annotations == "precise", Env: passedEnv(os.LookupEnv),
+		})
 	if err != nil {
 		return coded(exitUsage, "%w", err)
 	}

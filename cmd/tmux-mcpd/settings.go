@@ -75,6 +75,12 @@ var settings = []setting{
 		set:   oneOf(func(c *config) *string { return &c.transport }, "pty", "pipe"),
 	},
 	{
+		flag: "annotations", value: "contract|precise", env: []string{"TMUX_MCPD_ANNOTATIONS"}, on: starters,
+		def:   "contract",
+		usage: "hints on tools: cautious on every tool as the contract has them, or what each tool really does",
+		set:   oneOf(func(c *config) *string { return &c.annotations }, "contract", "precise"),
+	},
+	{
 		flag: "log-level", value: "LEVEL", env: []string{"TMUX_MCPD_LOG_LEVEL"}, on: starters,
 		def:   "info",
 		usage: "debug, info, warn or error",

@@ -1,0 +1,150 @@
+// node talk.mjs CLIENT WAY: one conversation with a running daemon. It prints
+// "ok NAME" for every check that held and stops at the first that did not.
+//
+// The environment names the program (TMUX_MCPD), the daemon's socket
+// (TMUX_MCPD_LISTEN), a pane that runs cat (CAT_PANE), one with a long history
+// of numbered lines (LONG_PANE, LINES) and the tmux to type with
+// (TMUX_MCPD_TMUX_BIN, TMUX_MCPD_TMUX_SOCKET_PATH).
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { connect } from "./clients.mjs";
+
+const [kind, way] = process.argv.slice(2);
+const env = process.env;
+const cat = env.CAT_PANE;
+
+function tmux(...args) {
+  execFileSync(env.TMUX_MCPD_TMUX_BIN, ["-u", "-S", env.TMUX_MCPD_TMUX_SOCKET_PATH, ...args]);
+}
+
+// The inspect tools in the order of the listing, with arguments for a call that
+// succeeds.
+const calls = {
+  call_read_tools_batch: {
+    operations: [{ tool: "list_panes" }, { tool: "get_pane_info", arguments: { paneId: "%999" } }],
+    onError: "continue",
+  },
+  capture_pane: { paneId: cat },
+  capture_since: { paneId: cat },
+  find_pane_by_position: { windowId: "@0", corner: "top-left" },
+  get_pane_info: { paneId: cat },
+  get_server_info: {},
+  get_session_info: { session: "main" },
+  get_tmux_variables: { names: ["pane_id"], paneId: cat },
+  get_window_info: { windowId: "@0" },
+  list_panes: {},
+  list_sessions: {},
+  list_windows: { session: "main" },
+  search_panes: { pattern: "no such text" },
+  show_environment: { session: "main" },
+  show_hooks: {},
+  show_option: { name: "status-left", scope: "session", target: "main" },
+  snapshot_pane: { paneId: cat },
+};
+
+const checks = {
+  // The version is the newest that the client can speak in this era.
+  version({ version, client }) {
+    assert.equal(version(), kind === "sdk2-2026" ? "2026-07-28" : "2025-11-25");
+    assert.equal(client.getServerVersion()?.name, "tmux-mcpd");
+    assert.equal(client.getServerCapabilities().tools.listChanged, true);
+    assert.match(client.getInstructions(), /list_panes/);
+  },
+
+  // The clients compile every output schema while they list.
+  async list({ client }) {
+    const { tools } = await client.listTools();
+    assert.deepEqual(tools.map((tool) => tool.name), Object.keys(calls));
+    for (const tool of tools) {
+      assert.equal(tool.inputSchema.type, "object", tool.name);
+      assert.equal(tool.outputSchema.type, "object", tool.name);
+      assert.equal(typeof tool.annotations.readOnlyHint, "boolean", tool.name);
+      assert.equal(tool._meta["com.git-pull.libtmux-mcp/capability"].name, tool.name);
+    }
+  },
+
+  // The clients check each answer against the tool's output schema themselves.
+  async call({ call }) {
+    for (const [name, args] of Object.entries(calls)) {
+      const result = await call(name, args);
+      assert.ok(!result.isError, `${name}: ${result.content[0].text}`);
+      assert.equal(typeof result.structuredContent, "object", name);
+      assert.equal(result.content[0].type, "text", name);
+    }
+    const { structuredContent } = await call("list_panes", { session: "main" });
+    assert.ok(structuredContent.panes.some((pane) => pane.id === cat));
+  },
+
+  async resource({ client }) {
+    const { resources } = await client.listResources();
+    assert.deepEqual(resources.map((r) => r.uri), ["tmux://capabilities"]);
+    const { contents } = await client.readResource({ uri: "tmux://capabilities" });
+    const capabilities = JSON.parse(contents[0].text);
+    assert.deepEqual(capabilities.effectiveTools, Object.keys(calls));
+  },
+
+  async error({ call }) {
+    const absent = await call("get_pane_info", { paneId: "%999" });
+    assert.equal(absent.isError, true);
+    assert.equal(absent.structuredContent, undefined);
+    assert.match(absent.content[0].text, /pane %999 does not exist/);
+    const misspelt = await call("get_pane_info", { paneID: cat });
+    assert.equal(misspelt.isError, true);
+    assert.match(misspelt.content[0].text, /did you mean paneId\?/);
+    await assert.rejects(call("no_such_tool", {}), (err) => err.code === -32602);
+  },
+
+  // A cancelled wait is given up at once, is never answered, and costs neither
+  // the session nor the pane's output.
+  async cancel({ call }) {
+    const { structuredContent: seed } = await call("capture_since", { paneId: cat });
+    const stop = new AbortController();
+    const wait = call("capture_since", { paneId: cat, cursor: seed.cursor, waitMs: 50000 }, { signal: stop.signal });
+    const rejected = assert.rejects(wait);
+    await call("list_sessions", {}); // read after the wait, so that has begun
+    stop.abort(new Error("changed our mind"));
+    await rejected;
+    tmux("send-keys", "-t", cat, `${kind}-${way}`, "Enter"); // would end the wait
+    const after = await call("capture_since", { paneId: cat, cursor: seed.cursor, waitMs: 20000 });
+    assert.notEqual(after.structuredContent.text, "");
+  },
+
+  // Fifteen captures in one answer of 0.9 MB. The rows come whole and in order.
+  async large({ call }) {
+    const capture = { tool: "capture_pane", arguments: { paneId: env.LONG_PANE, start: -9999, maxLines: 9999 } };
+    const result = await call("call_read_tools_batch", { operations: Array(15).fill(capture) });
+    assert.ok(JSON.stringify(result).length > 900_000);
+    const { results, succeeded, truncated } = result.structuredContent;
+    assert.deepEqual({ succeeded, truncated }, { succeeded: 15, truncated: false });
+    for (const row of results) {
+      const { text, returnedBytes } = row.result.structuredContent;
+      assert.equal(Buffer.byteLength(text), returnedBytes);
+      const numbers = text.split("\n").filter((line) => line !== "").map(Number);
+      assert.equal(numbers.at(-1), Number(env.LINES));
+      numbers.forEach((n, i) => assert.equal(n, numbers[0] + i));
+    }
+  },
+
+  async parallel({ call }) {
+    const some = Array.from({ length: 32 }, (_, i) => `history_size_${i}`);
+    const answers = await Promise.all(some.map((name) => call("get_tmux_variables", { names: [name] })));
+    answers.forEach((answer, i) => assert.deepEqual(Object.keys(answer.structuredContent.values), [some[i]]));
+  },
+
+  // An answer to a cancelled or unknown request would be here.
+  complaints({ complaints }) {
+    assert.deepEqual(complaints, []);
+  },
+};
+
+const face = await connect(kind, way, env);
+for (const [name, check] of Object.entries(checks)) {
+  try {
+    await check(face);
+  } catch (err) {
+    console.error(`${kind} over ${way}: ${name}:`, err);
+    process.exit(1);
+  }
+  console.log("ok", name);
+}
+await face.client.close();

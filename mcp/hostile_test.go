@@ -1,0 +1,301 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+// callsOf are calls that together call every tool, about one pane and the names
+// given.
+func callsOf(pane, window, session, text string) map[string][]args {
+	all := map[string][]args{
+		"capture_pane":          {{"paneId": pane}, {"paneId": pane, "joinWrapped": true}, {"paneId": text}},
+		"capture_since":         {{"paneId": pane}, {"paneId": pane, "cursor": text}},
+		"find_pane_by_position": {{"windowId": window, "corner": "top-left"}, {"windowId": window, "corner": text}},
+		"get_pane_info":         {{"paneId": pane}, {"paneId": text}},
+		"get_server_info":       {nil},
+		"get_session_info":      {{"session": session}, {"session": text}, {"sessionName": text}},
+		"get_tmux_variables": {
+			{"names": []string{"pane_title", "window_name", "session_name", "pane_current_path", "host"}, "paneId": pane}, {"names": text},
+		},
+		"get_window_info":  {{"windowId": window}, {"windowId": text}},
+		"list_panes":       {nil, {"session": text}},
+		"list_sessions":    {nil},
+		"list_windows":     {nil, {"session": session}, {"session": text}},
+		"search_panes":     {{"pattern": "."}, {"pattern": ".", "regex": true}, {"pattern": text + "x", "regex": true}, {"pattern": text + "x"}},
+		"show_environment": {nil, {"session": session}, {"session": text}},
+		"show_hooks":       {nil, {"session": session}},
+		"show_option": {
+			{"name": "@hostile", "scope": "session", "target": session}, {"name": text + "x"}, {"name": "status", "scope": "session", "target": text},
+			{"name": "@hostile", "scope": text},
+		},
+		"snapshot_pane": {{"paneId": pane}, {"paneId": pane, text + "x": 1}},
+	}
+	var some []args
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if slices.Contains(nestable, name) {
+			some = append(some, args{"tool": name, "arguments": all[name][len(all[name])-1]})
+		}
+	}
+	all[batchName] = []args{{"operations": some[:min(len(some), maxOperations)], "onError": "continue"}, {"operations": []args{{"tool": text}}}}
+	return all
+}
+
+// frameOf is the answer to a call as it stands on the wire.
+func (r *rig) frameOf(name string, a args) []byte {
+	r.Helper()
+	raw, err := json.Marshal(a)
+	if err != nil {
+		r.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	res, err := r.table.call(ctx, r.caller, name, raw, nil)
+	if err != nil {
+		r.Fatalf("%s %s: %v", name, raw, err)
+	}
+	checkAnswer(r, r.table, name, res)
+	frame, err := encodeResult(json.RawMessage("1"), res, false, nil)
+	if err != nil {
+		r.Fatalf("%s %s: %v", name, raw, err)
+	}
+	return frame
+}
+
+// checkWire wants one line of JSON in valid UTF-8, whose strings hold no
+// control characters but LF and TAB.
+func checkWire(t testing.TB, what string, frame []byte) {
+	t.Helper()
+	line, ended := bytes.CutSuffix(frame, []byte("\n"))
+	if !ended || bytes.ContainsAny(line, "\n\r") || !utf8.Valid(line) || !json.Valid(line) {
+		t.Fatalf("%s: not one line of JSON in UTF-8: %q", what, frame)
+	}
+	// Readers that take them for the end of a line are known.
+	if bytes.Contains(line, []byte("\u2028")) || bytes.Contains(line, []byte("\u2029")) || bytes.Contains(line, []byte("\u0085")) {
+		t.Fatalf("%s: a raw line separator on the wire: %q", what, frame)
+	}
+	checkStrings(t, what, plainOf(t, line))
+}
+
+func plainOf(t testing.TB, raw []byte) any {
+	t.Helper()
+	var v any
+	if err := json.Unmarshal(raw, &v); err != nil {
+		t.Fatalf("%v: %q", err, raw)
+	}
+	return v
+}
+
+// hostileBytes are the contents of testdata/cases, and some bytes at random.
+func hostileBytes(t testing.TB) map[string][]byte {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("testdata", "cases", "*.bin"))
+	if err != nil || len(files) != 5 {
+		t.Fatalf("cases: %v, %v", files, err)
+	}
+	all := map[string][]byte{}
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[strings.TrimSuffix(filepath.Base(f), ".bin")] = b
+	}
+	for i := range 2 {
+		all[fmt.Sprint("drawn-", i)] = []byte(hostileText().Example(i) + "\x80\xff\x1b]2;\x9c")
+	}
+	return all
+}
+
+// TestX04HostileBytes: whatever a pane shows, and whatever names, titles,
+// paths, options, hooks and variables hold, every tool answers one line of
+// valid JSON without control characters; so it does to hostile arguments.
+func TestX04HostileBytes(t *testing.T) {
+	for name, b := range hostileBytes(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, nil).start()
+			file := filepath.Join(filepath.Dir(r.sock), "case")
+			if err := os.WriteFile(file, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			// What a name may hold: no NUL, which no argument can, and no slash.
+			word := strings.NewReplacer("\x00", "", "/", "").Replace(string(b))
+			dir := filepath.Join(filepath.Dir(r.sock), word[:min(len(word), 100)])
+			if err := os.Mkdir(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			pane := r.tmux("new-window", "-d", "-P", "-F", "#{pane_id}", "-c", dir, "-t", "main:",
+				fmt.Sprintf("stty -echo; cat %s; %s -S %s wait-for -S printed; exec cat", file, r.bin, r.sock))
+			r.tmux("wait-for", "printed")
+			window := r.tmux("display-message", "-p", "-t", pane, "#{window_id}")
+			// tmux refuses some of these, in some versions: all the same to us.
+			for _, command := range [][]string{
+				{"rename-window", "-t", window, "--", word}, {"select-pane", "-t", pane, "-T", word},
+				{"set-option", "-t", "main", "@hostile", word}, {"set-environment", "-t", "main", "HOSTILE", word},
+				{"set-environment", "-g", "HOSTILE", word}, {"set-hook", "-t", "main", "session-renamed", "display-message '" + word + "'"},
+				{"new-session", "-d", "-s", word, "cat"}, {"rename-session", "-t", "main", "--", word},
+			} {
+				_ = r.command(command...).Run()
+			}
+			calls := callsOf(pane, window, "$0", word)
+			for tool := range r.table.byName {
+				if len(calls[tool]) == 0 {
+					t.Errorf("%s is not called", tool)
+				}
+				for _, a := range calls[tool] {
+					checkWire(t, fmt.Sprintf("%s %q", tool, a), r.frameOf(tool, a))
+				}
+			}
+			// The round trip keeps what may be kept.
+			switch name {
+			case "36-json-hostile":
+				want := `{"a":"\u0000","b":"</script>"}`
+				if got := r.ok("capture_pane", args{"paneId": pane})["text"].(string); !strings.HasPrefix(got, want) {
+					t.Errorf("%q, want %q first", got, want)
+				}
+			case "37-bidi-zero-width":
+				if got := r.ok("capture_pane", args{"paneId": pane})["text"].(string); !strings.HasPrefix(got, "safe \u202egnp.exe\u202c txt\nzero\u200bwidth") {
+					t.Errorf("%q", got)
+				}
+			}
+		})
+	}
+}
+
+// TestM04TitlesAreData: a title is shown as it is, cut to a size, and never
+// acted on, whether a program or a person set it.
+func TestM04TitlesAreData(t *testing.T) {
+	r := newRig(t, nil).start()
+	trap := filepath.Join(filepath.Dir(r.sock), "trap")
+	title := "#{pane_id}#(touch " + trap + ")#[fg=red] %end 1 2 1"
+	r.tmux("select-pane", "-t", "%0", "-T", strings.ReplaceAll(title, "#", "##"))
+	if got := r.tmux("display-message", "-p", "-t", "%0", "#{pane_title}"); !strings.Contains(got, "#(touch") {
+		t.Fatalf("the trap is not set: %q", got)
+	}
+	want := r.tmux("display-message", "-p", "-t", "%0", "#{pane_title}")
+	for range 2 { // a job's output would show at the second time of asking
+		for _, name := range []string{"get_pane_info", "snapshot_pane"} {
+			if got := r.ok(name, args{"paneId": "%0"})["pane"].(map[string]any)["title"]; got != want {
+				t.Errorf("%s: title %q, want %q", name, got, want)
+			}
+		}
+		if got := r.ok("get_tmux_variables", args{"names": []string{"pane_title"}, "paneId": "%0"})["values"].(map[string]any)["pane_title"]; got != want {
+			t.Errorf("variable: %q, want %q", got, want)
+		}
+		r.ok("list_panes", nil)
+	}
+	if _, err := os.Stat(trap); err == nil {
+		t.Error("the title was run")
+	}
+	for _, name := range []string{"16-titles-hostile", "17-dcs-sixel-apc"} {
+		file, err := filepath.Abs(filepath.Join("testdata", "cases", name+".bin"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pane := r.tmux("new-window", "-d", "-P", "-F", "#{pane_id}", "-t", "main:",
+			fmt.Sprintf("cat %s; %s -S %s wait-for -S %s; exec cat", file, r.bin, r.sock, name))
+		r.tmux("wait-for", name)
+		v := r.ok("get_pane_info", args{"paneId": pane})["pane"].(map[string]any)
+		if want := clean(r.tmux("display-message", "-p", "-t", pane, "#{pane_title}")); v["title"] != want {
+			t.Errorf("%s: title %q, want %q", name, v["title"], want)
+		}
+		text := r.ok("capture_pane", args{"paneId": pane})["text"].(string)
+		if strings.Contains(text, "iVBOR") || strings.Contains(text, "#(") {
+			t.Errorf("%s: title or image data in the text: %q", name, text)
+		}
+	}
+}
+
+// TestM02NamesAreExact: a session's name is never a prefix, a pattern or a
+// target, in any tool that takes one; what is near is listed.
+func TestM02NamesAreExact(t *testing.T) {
+	r := newRig(t, nil)
+	r.tmux("new-session", "-d", "-s", "build-2", "-x", "80", "-y", "24", "cat")
+	r.ok("get_session_info", args{"session": "build-2"})
+	for _, name := range []string{"build", "buil", "build*", "build-?", "=build-2", "build-2:", "build-2:0", ":0", "", "Build-2", "build-2 ", "!", "-2"} {
+		for _, tool := range []string{"get_session_info", "list_windows", "list_panes", "search_panes", "show_environment", "show_hooks"} {
+			for _, by := range []string{"session", "sessionName"} {
+				a := args{by: name}
+				if tool == "search_panes" {
+					a["pattern"] = "x"
+				}
+				r.refused(tool, a, "does not exist", "$0 (build-2)")
+			}
+		}
+		r.refused("show_option", args{"name": "status", "scope": "session", "target": name}, "does not exist", "$0 (build-2)")
+	}
+}
+
+// TestX08EmptyResultsAreValid: every tool with nothing to show answers with
+// empty lists and maps, not with null, and holds to its own schema.
+func TestX08EmptyResultsAreValid(t *testing.T) {
+	none := newRig(t, nil)
+	r := newRig(t, nil).start()
+	cursor := r.ok("capture_since", args{"paneId": "%0"})["cursor"]
+	for _, name := range strings.Split(r.tmux("show-environment", "-t", "main"), "\n") {
+		name, _, _ = strings.Cut(strings.TrimPrefix(name, "-"), "=")
+		r.tmux("set-environment", "-t", "main", "-u", name)
+	}
+	r.tmux("set-option", "-g", "@empty", "")
+	empty := map[string]string{} // the member that holds nothing, by tool
+	calls := map[string]args{
+		"list_sessions": nil, "list_windows": nil, "list_panes": {"window": "@99"},
+		"search_panes": {"pattern": "no such text"}, "capture_since": {"paneId": "%0", "cursor": cursor},
+		"capture_pane": {"paneId": "%0", "start": -100, "end": -90}, "snapshot_pane": {"paneId": "%0"},
+		"show_environment": {"session": "main"}, "show_hooks": {"session": "main"},
+		"show_option":        {"name": "status-left", "scope": "session", "target": "main"},
+		"get_tmux_variables": {"names": []string{"no_such_variable"}}, "get_server_info": nil,
+		"get_pane_info": {"paneId": "%0"}, "get_window_info": {"windowId": "@0"}, "get_session_info": {"session": "main"},
+		"find_pane_by_position": {"windowId": "@0", "corner": "top-left"},
+		batchName: {"operations": []args{
+			{"tool": "list_panes", "arguments": args{"window": "@99"}}, {"tool": "search_panes", "arguments": args{"pattern": "no such text"}},
+			{"tool": "show_hooks", "arguments": args{"session": "main"}},
+		}},
+	}
+	for tool, member := range map[string]string{
+		"list_sessions": "sessions", "list_windows": "windows", "list_panes": "panes", "search_panes": "matches",
+		"show_environment": "environment", "show_hooks": "hooks", "capture_since": "text", "capture_pane": "text",
+	} {
+		empty[tool] = member
+	}
+	for name := range r.table.byName {
+		on := r
+		if name == "list_sessions" || name == "list_windows" || name == "get_server_info" {
+			on = none
+		}
+		a, ok := calls[name]
+		if !ok {
+			t.Errorf("%s is not called", name)
+			continue
+		}
+		v := on.ok(name, a) // validates against the schema
+		checkWire(t, name, on.frameOf(name, a))
+		if member := empty[name]; member != "" && length(v[member]) != 0 {
+			t.Errorf("%s: %s is %#v, which is not empty", name, member, v[member])
+		}
+	}
+}
+
+// length is that of a list, map or text; -1 for anything else, null too.
+func length(v any) int {
+	switch v := v.(type) {
+	case []any:
+		return len(v)
+	case map[string]any:
+		return len(v)
+	case string:
+		return len(v)
+	}
+	return -1
+}
