@@ -183,46 +183,60 @@ func (m *Mirror) Since(ctx context.Context, id controlmode.PaneID, from Cursor, 
 	if from.Stream.Pane() != id {
 		return nil, fmt.Errorf("%w: it names %s", ErrOtherPane, from.Stream.Pane())
 	}
-	att, err := m.attached(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if !from.Stream.Of(att.server.ID) {
-		return nil, ErrOtherServer
-	}
-	out, err := m.caughtUp(ctx, id)
-	if err != nil {
-		return nil, err
-	}
 	deadline := time.NewTimer(opt.Wait)
 	defer deadline.Stop()
-	for late := opt.Wait <= 0; ; {
-		s, more, ready, err := out.since(from, m.unknownStream(), opt)
+	reason := GapNotWatched
+	for {
+		att, err := m.attached(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if ready && (late || s.news() || !out.live(0)) {
-			if late || opt.Settle <= 0 || !out.live(0) || s.Gap != nil {
-				return s, nil
-			}
-			if late, err = out.settle(ctx, opt.Settle, more, deadline.C); err != nil {
-				return nil, err
-			}
-			late = true
-			continue
+		if !from.Stream.Of(att.server.ID) {
+			return nil, ErrOtherServer
 		}
-		if !ready && late {
+		out, err := m.caughtUp(ctx, id, reason)
+		if err != nil {
+			return nil, err
+		}
+		s, waited, err := m.await(ctx, out, from, opt, deadline.C)
+		if err != nil || !waited || s.Gap == nil || s.Text != "" || len(s.Raw) > 0 {
+			return s, err
+		}
+		// The chain broke during the wait: find out whether the pane and the
+		// server are still there before that counts as an answer.
+		reason, opt.Wait = s.Gap.Reason, 0
+	}
+}
+
+// await reads from a log, and waits, if opt says so, until there is something to
+// tell or late fires. waited tells whether it did.
+func (m *Mirror) await(ctx context.Context, out *Output, from Cursor, opt SinceOptions, late <-chan time.Time) (s *Since, waited bool, err error) {
+	for may := opt.Wait > 0; ; {
+		s, more, ready, err := out.since(from, m.unknownStream(), opt)
+		switch {
+		case err != nil:
+			return nil, waited, err
+		case !ready && !may:
 			if err := out.awaitScreen(ctx, m.cfg.Timeout); err != nil {
-				return nil, err
+				return nil, waited, err
 			}
 			continue
+		case ready && (!may || !out.live(0) || s.news() && (opt.Settle <= 0 || s.Gap != nil)):
+			return s, waited, nil
+		case ready && s.news():
+			if err := out.settle(ctx, opt.Settle, more, late); err != nil {
+				return nil, waited, err
+			}
+			may, waited = false, true
+			continue
 		}
+		waited = true
 		select {
 		case <-more:
-		case <-deadline.C:
-			late = true
+		case <-late:
+			may = false
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return nil, waited, context.Cause(ctx)
 		}
 		out.touch(time.Now())
 	}
@@ -231,21 +245,21 @@ func (m *Mirror) Since(ctx context.Context, id controlmode.PaneID, from Cursor, 
 // unknownStream is why a cursor of this server can name a stream nobody knows.
 func (m *Mirror) unknownStream() GapReason { return GapRestarted }
 
-// settle waits until nothing has changed for a while, or until the deadline.
-func (o *Output) settle(ctx context.Context, quiet time.Duration, more <-chan struct{}, deadline <-chan time.Time) (late bool, err error) {
+// settle waits until nothing has changed for a while, or until late fires.
+func (o *Output) settle(ctx context.Context, quiet time.Duration, more <-chan struct{}, late <-chan time.Time) error {
 	t := time.NewTimer(quiet)
 	defer t.Stop()
 	for {
 		select {
 		case <-t.C:
-			return false, nil
+			return nil
 		case <-more:
 			more = o.changed()
 			t.Reset(quiet)
-		case <-deadline:
-			return true, nil
+		case <-late:
+			return nil
 		case <-ctx.Done():
-			return false, context.Cause(ctx)
+			return context.Cause(ctx)
 		}
 	}
 }
@@ -277,9 +291,9 @@ func (o *Output) awaitScreen(ctx context.Context, limit time.Duration) error {
 // caughtUp answers the pane's log when it holds all that tmux had received from
 // the pane when the call was made (P1): one round trip on the connection that
 // delivers it. The answer also tells whether the transcript shows what tmux
-// shows; if not it is started anew.
-func (m *Mirror) caughtUp(ctx context.Context, id controlmode.PaneID) (*Output, error) {
-	reason := GapNotWatched
+// shows; if not it is started anew. reason is why output is missing if the pane
+// has to be watched anew.
+func (m *Mirror) caughtUp(ctx context.Context, id controlmode.PaneID, reason GapReason) (*Output, error) {
 	if s, out := m.watches.liveStream(id); s != nil {
 		out.touch(time.Now())
 		var at probe

@@ -109,8 +109,8 @@ func within(t testing.TB) context.Context {
 	return ctx
 }
 
-// await waits until the published model satisfies ok.
-func (m *Mirror) await(t *testing.T, what string, ok func(*Model) bool) *Model {
+// awaitModel waits until the published model satisfies ok.
+func (m *Mirror) awaitModel(t *testing.T, what string, ok func(*Model) bool) *Model {
 	t.Helper()
 	ctx := within(t)
 	for {
