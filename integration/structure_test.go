@@ -37,6 +37,8 @@ var allowed = map[string][]string{
 	"state/transcript": {},
 	// Makes the width table; run by hand.
 	"state/transcript/internal/widthgen": {},
+	// Records what real programs print; run by hand.
+	"state/transcript/internal/record": {},
 	// The tools. controlmode only for ids and commands.
 	"mcp": {
 		"tmux-mcpd/controlmode", "tmux-mcpd/state",

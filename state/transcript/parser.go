@@ -88,7 +88,11 @@ func (t *Transcript) parse(b []byte, at time.Time) {
 			b = b[n:]
 			continue
 		}
-		if n := t.simpleCSI(b); n > 0 {
+		n = t.simpleCSI(b)
+		if n == 0 {
+			n = t.wholeRune(b)
+		}
+		if n > 0 {
 			b = b[n:]
 			continue
 		}
@@ -159,6 +163,25 @@ func (t *Transcript) simpleCSI(b []byte) int {
 		t.canRepeat = false
 	}
 	return i + 1
+}
+
+// wholeRune prints a valid character that lies complete at the start of b and
+// returns its bytes, 0 if there is none.
+func (t *Transcript) wholeRune(b []byte) int {
+	if b[0] < utf8.RuneSelf || t.utf8Need != 0 {
+		return 0
+	}
+	r, size := utf8.DecodeRune(b)
+	if size < 2 {
+		return 0
+	}
+	t.off += int64(size)
+	t.canRepeat = false
+	t.printRune(r)
+	if t.profile >= Profile35 {
+		t.lastRune, t.canRepeat = r, true
+	}
+	return size
 }
 
 // skipString passes over the inside of a string in one step.
