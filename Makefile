@@ -12,7 +12,7 @@ COUNT    ?= 1
 
 .PHONY: help
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## bin/tmux-mcpd
@@ -75,3 +75,19 @@ $(TOOLS)/staticcheck: .ci/tools/go.mod
 $(TOOLS)/gofumpt: .ci/tools/go.mod
 	$(GO) -C .ci/tools build -o $(CURDIR)/$@ mvdan.cc/gofumpt
 	@touch $@
+
+.PHONY: tmuxes
+tmuxes: ## other releases of tmux, into .cache/tmux
+	@.ci/tools/tmuxes
+
+.PHONY: test-tmux
+test-tmux: tmuxes ## the integration tests on every tmux had, one line each
+	@.ci/tools/test-tmux
+
+.PHONY: agree
+agree: ## the transcript against tmux itself, long
+	TRANSCRIPT_AGREE=340 $(GO) test -count=1 -timeout 30m -run Agree -v ./state/transcript
+
+.PHONY: record
+record: ## recordings of real programs for the transcript, made anew
+	$(GO) run ./state/transcript/internal/record
