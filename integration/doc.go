@@ -17,6 +17,18 @@
 //   - tmux_test.go: a private tmux, the second control client, leak checks.
 //   - person_test.go: a person at a terminal: a tmux client on a pty.
 //   - rig_test.go: the tests of the above.
+//   - mirror_test.go: a daemon's Mirror, readers, the comparison with tmux.
+//   - listing_test.go: the oracle, everything tmux knows asked another way.
+//   - ops_test.go, oracle_test.go: random operations, the model compared after
+//     each. TMUX_MCPD_ORACLE_OPS is how many (300; 2,000 for a long run),
+//     TMUX_MCPD_ORACLE_SEED repeats a run.
+//   - current_test.go: reads show what a change has just done (P1).
+//     TMUX_MCPD_P1_ROUNDS is how many changes (200; 20,000 for a long run).
+//   - fault_test.go: tmux stopped, killed, restarted; sessions and panes that go
+//     away under us.
+//   - unharmed_test.go: attaching, reading and detaching leave no trace (P6).
+//   - structure_test.go: the source itself: imports, documents, format.
+//   - foreign_test.go: other implementations' MCP clients against the daemon.
 //
 // # Rules
 //

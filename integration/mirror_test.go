@@ -71,16 +71,18 @@ func read(t testing.TB, m *state.Mirror) *state.Model {
 // agree demands that the mirror's model equals the oracle's listing, and returns
 // what they agree on. tmux may be at work yet (a process starts, a name follows
 // it, a client leaves), so a difference counts only if a second listing, made
-// after the model was read, equals the first.
+// after the model was read, equals the first. The command of a pane must be
+// equal in the end only: of a process that starts, tmux 3.8 tells cat, sh and cat
+// again (first the words it is to run, then the names the kernel has for it).
 func (x *tmux) agree(m *state.Mirror, foreign func(pid int) bool) (agreed *state.Model) {
 	x.t.Helper()
-	until(x.t, "tmux standing still", func() bool {
+	until(x.t, "the model and tmux agree", func() bool {
 		before, err := x.listing(foreign)
 		if err != nil {
 			x.t.Fatal(err)
 		}
-		diff := state.Diff(before, read(x.t, m), unlike(before)...)
-		if diff == "" {
+		model := read(x.t, m)
+		if state.Diff(before, model, unlike(before)...) == "" {
 			agreed = before
 			return true
 		}
@@ -88,7 +90,8 @@ func (x *tmux) agree(m *state.Mirror, foreign func(pid int) bool) (agreed *state
 		if err != nil {
 			x.t.Fatal(err)
 		}
-		if state.Diff(before, after) == "" {
+		diff := state.Diff(before, model, append(unlike(before), "Pane.Command")...)
+		if diff != "" && state.Diff(before, after) == "" {
 			x.t.Fatalf("the model differs from tmux:\n%s", diff)
 		}
 		return false

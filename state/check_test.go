@@ -123,7 +123,6 @@ func TestCheckBroken(t *testing.T) {
 		{11, "client on a pane elsewhere", func(m *Model) { m.Clients[0].Pane = 7 }},
 		{12, "status of the living", func(m *Model) { m.Panes[0].DeadStatus = "0" }},
 		{12, "signal of the living", func(m *Model) { m.Panes[0].DeadSignal = "9" }},
-		{12, "living without process", func(m *Model) { m.Panes[0].PID = 0 }},
 		{13, "mode without count", func(m *Model) { m.Panes[0].InMode = 0 }},
 		{13, "count without mode", func(m *Model) { m.Panes[1].InMode = 1 }},
 		{14, "one name twice", func(m *Model) { m.Sessions[0].Name = "ops" }},

@@ -118,7 +118,9 @@ func (r *refresher) run() {
 		if f.err == nil && f.model.Have == Full {
 			r.publish(f.model)
 		}
-		if f.long(took) {
+		// A tmux that did not answer was not kept busy: what waits now must not
+		// wait for as long again.
+		if f.err == nil && f.long(took) {
 			r.mu.Lock()
 			r.notBefore = begin.Add(2 * took)
 			r.mu.Unlock()
