@@ -30,7 +30,8 @@ var (
 // WatchMode is when panes are watched (their output received).
 type WatchMode string
 
-// The watch modes of the design, section 4.
+// The watch modes: what somebody needs and a while longer (auto), every pane
+// (all), or what somebody needs and a minute longer (demand).
 const (
 	WatchAuto   WatchMode = "auto"
 	WatchAll    WatchMode = "all"

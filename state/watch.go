@@ -62,10 +62,17 @@ func (w *watches) init(m *Mirror) {
 
 func (w *watches) poke() { nudge(w.wake) }
 
+// demandLinger is how long a pane stays watched after its last use if the user
+// wants watching on demand only: long enough for a reader to come back.
+const demandLinger = time.Minute
+
 // linger is how long a pane stays watched after its last use: short where an
 // output-receiving client can crash the server when a pane is respawned
 // (control-mode fault fixed in tmux 3.8; "next-3.8" counts as before).
-func linger(version string) time.Duration {
+func (m WatchMode) linger(version string) time.Duration {
+	if m == WatchDemand {
+		return demandLinger
+	}
 	if v, err := controlmode.ParseVersion(version); err == nil && v.AtLeast("3.8") {
 		return 2 * time.Hour
 	}
@@ -378,6 +385,9 @@ func (w *watches) tend(ctx context.Context) {
 		}
 	}
 	w.evict(panes)
+	if w.m.cfg.Watch == WatchAll {
+		w.tendAll(ctx, mod)
+	}
 	for _, s := range streams {
 		w.tendStream(ctx, s)
 	}
@@ -392,7 +402,7 @@ func (w *watches) tendPane(ctx context.Context, mod *Model, id controlmode.PaneI
 		return
 	}
 	pane, ok := mod.Pane(id)
-	idle := w.m.cfg.Watch != WatchAll && now.Sub(p.out.lastUse()) > linger(mod.Server.Version)
+	idle := w.m.cfg.Watch != WatchAll && now.Sub(p.out.lastUse()) > w.m.cfg.Watch.linger(mod.Server.Version)
 	if !ok || idle {
 		w.drop(ctx, id, p, ok)
 		return
@@ -423,6 +433,24 @@ func (w *watches) tendPane(ctx context.Context, mod *Model, id controlmode.PaneI
 		if err := w.reseed(ctx, s, p.out, transcript.Rewrapped); err != nil && ctx.Err() == nil && !errors.Is(err, controlmode.ErrClosed) {
 			w.m.log.Info("transcript", zap.Stringer("pane", id), zap.Error(err))
 		}
+	}
+}
+
+// tendAll watches every pane that is not watched yet, a few at a time, so that
+// readers get their turn in between.
+func (w *watches) tendAll(ctx context.Context, mod *Model) {
+	const atOnce = 16
+	n := 0
+	for _, pane := range mod.Panes {
+		p := w.entry(mod.Server.ID, pane.ID)
+		if pane.Dead || p.out.known() {
+			continue
+		}
+		if n++; n > atOnce {
+			w.poke()
+			return
+		}
+		w.rejoin(ctx, mod, p, pane, GapAttached)
 	}
 }
 

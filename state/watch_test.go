@@ -259,3 +259,43 @@ func TestStreamClientKicked(t *testing.T) {
 		t.Fatalf("after the new attachment: %+v %v", s, err)
 	}
 }
+
+func TestWatchAll(t *testing.T) {
+	x := newTmux(t).start()
+	x.run("new-session", "-d", "-s", "other", "cat")
+	m := x.mirror(func(c *Config) { c.Watch = WatchAll })
+	x.run("new-window", "-d", "-t", "main:3", "cat")
+	ctx := within(t)
+	for {
+		mod := m.Model()
+		if s := m.Status(); s.WatchedPanes == 3 && s.StreamsOpen == 2 {
+			break
+		}
+		full(t, m) // the watches follow the published models
+		select {
+		case <-mod.Superseded():
+		case <-ctx.Done():
+			t.Fatalf("%+v", m.Status())
+		}
+	}
+}
+
+func TestWatchLinger(t *testing.T) {
+	for _, c := range []struct {
+		mode    WatchMode
+		version string
+		want    time.Duration
+	}{
+		{WatchAuto, "3.3a", 15 * time.Minute},
+		{WatchAuto, "3.7c", 15 * time.Minute},
+		{WatchAuto, "next-3.8", 15 * time.Minute},
+		{WatchAuto, "3.8", 2 * time.Hour},
+		{WatchAuto, "4.0", 2 * time.Hour},
+		{WatchAuto, "what", 15 * time.Minute},
+		{WatchDemand, "3.8", time.Minute},
+	} {
+		if got := c.mode.linger(c.version); got != c.want {
+			t.Errorf("%s on %s: %v, want %v", c.mode, c.version, got, c.want)
+		}
+	}
+}
