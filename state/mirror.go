@@ -47,7 +47,10 @@ type Config struct {
 	Timeout   time.Duration // per tmux command, 0 for 10 s
 	PaneBytes int           // byte log per watched pane, 0 for 1 MiB
 	AllBytes  int64         // all byte logs together, 0 for 256 MiB
-	Log       *zap.Logger   // nil for none
+	// CursorFile is where it is kept, from one daemon to the next, at which
+	// places cursors stand; "" for nowhere. Its directory must exist.
+	CursorFile string
+	Log        *zap.Logger // nil for none
 }
 
 // Mirror keeps in step with one tmux server. All methods may be called by any

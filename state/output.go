@@ -32,7 +32,10 @@ type Output struct {
 	open   bool      // the newest epoch is being delivered
 	pid    int       // process generation of the newest epoch
 	used   time.Time // last use by a reader
-	wake   chan struct{}
+	// resumed is where the stream was taken over from an earlier daemon: what
+	// came before is not kept. 0 if it was not.
+	resumed int64
+	wake    chan struct{}
 
 	// text is nil until the first screen is known. While held is not negative,
 	// text stands at that offset and waits for the screen tmux has there; what

@@ -66,6 +66,10 @@ func (o *Output) since(from Cursor, unknown GapReason, opt SinceOptions) (s *Sin
 	if !known {
 		at = o.epochs[0].from
 	}
+	var before int64 // what only the daemon before could have told
+	if at < o.resumed {
+		before, at = o.resumed-at, o.resumed
+	}
 	if opt.Raw {
 		s = o.rawLocked(at, opt)
 	} else {
@@ -75,6 +79,9 @@ func (o *Output) since(from Cursor, unknown GapReason, opt SinceOptions) (s *Sin
 		s.Gap = gap
 	} else if !known {
 		s.Gap = &Gap{Reason: unknown}
+	} else if before > 0 {
+		s.Missed += before
+		s.Gap = &Gap{GapRestarted, &s.Missed}
 	}
 	return s, o.waitLocked(), true, nil
 }
@@ -162,13 +169,13 @@ func (o *Output) audit(p probe, g grid) (why transcript.Reason, again bool) {
 		return 0, false
 	}
 	o.misses++
-	if p.history > g.history { // cleared, or trimmed by a smaller limit
-		return transcript.Rewrapped, true
-	}
 	if time.Since(o.audited) < auditPause {
 		return 0, false
 	}
 	o.audited = time.Now()
+	if p.history > g.history { // cleared
+		return transcript.Rewrapped, true
+	}
 	return transcript.Corrected, true
 }
 

@@ -41,6 +41,8 @@ type paneSeed struct {
 	options transcript.Options
 	pid     int
 	dead    bool
+	// activity is when tmux last read from a pane of the window, seconds.
+	activity int64
 }
 
 func readSeed(id controlmode.PaneID, blocks []controlmode.BlockEnd) (*paneSeed, error) {
@@ -63,7 +65,7 @@ func readSeed(id controlmode.PaneID, blocks []controlmode.BlockEnd) (*paneSeed, 
 				Tabs: r.text(0),
 			},
 			options: transcript.Options{AlternateScreen: !r.has(17) || r.on(17), ScrollOnClear: !r.has(18) || r.on(18)},
-			pid:     r.num(15), dead: r.flag(16),
+			pid:     r.num(15), dead: r.flag(16), activity: r.num64(19),
 		}
 	})
 	if err != nil {
@@ -140,6 +142,9 @@ func (w *watches) seed(ctx context.Context, s *stream, out *Output, lead []contr
 	}
 	seed, err := readSeed(out.pane, blocks[len(lead):])
 	if err == nil {
+		if was, ok := w.saved(s.server.ID, out.pane); ok && out.resume(seed, was) {
+			at = was.End
+		}
 		err = out.start(seed, at, transcript.ProfileFor(s.server.Version), why)
 	}
 	if err != nil {

@@ -154,3 +154,14 @@ func full(t *testing.T, m *Mirror) *Model {
 	}
 	return mod
 }
+
+func socketPath(path string) controlmode.Socket { return controlmode.Socket{Path: path} }
+
+func atoi(t *testing.T, s string) int64 {
+	t.Helper()
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}

@@ -31,6 +31,7 @@ type watches struct {
 	streams map[controlmode.SessionID]*stream
 	wg      sync.WaitGroup // the clients' goroutines
 	ctx     context.Context
+	earlier resumable // what an earlier daemon has left
 }
 
 // watch is one watched pane.
@@ -93,16 +94,26 @@ func (w *watches) give() { <-w.turn }
 
 // run tends to the watches until ctx is done, then ends every stream client.
 func (w *watches) run(ctx context.Context) {
+	earlier, err := loadResumable(w.m.cfg.CursorFile)
+	if err != nil {
+		w.m.log.Warn("cursors of an earlier daemon are lost", zap.Error(err))
+	}
+	// The clients outlive ctx: where they stand is saved at the end.
+	clients, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
 	w.mu.Lock()
-	w.ctx = ctx
+	w.ctx, w.earlier = clients, earlier
 	w.mu.Unlock()
-	const slow = 5 * time.Second
+	const slow, saves = 5 * time.Second, 12
 	tick := time.NewTicker(slow)
 	defer tick.Stop()
-	for ctx.Err() == nil {
+	for n := 0; ctx.Err() == nil; {
 		select {
 		case <-ctx.Done():
 		case <-tick.C:
+			if n++; n%saves == 0 {
+				w.saveNow(ctx)
+			}
 		case <-w.wake:
 		}
 		if ctx.Err() == nil && w.take(ctx) == nil {
@@ -110,12 +121,32 @@ func (w *watches) run(ctx context.Context) {
 			w.give()
 		}
 	}
+	last, cancel := context.WithTimeout(clients, time.Second)
+	defer cancel()
+	w.saveNow(last)
 	w.mu.Lock()
 	for _, s := range w.streams {
 		s.proc.Close()
 	}
 	w.mu.Unlock()
+	end() // the waits for the ends of processes
 	w.wg.Wait()
+}
+
+// saveNow saves where the watched panes stand.
+func (w *watches) saveNow(ctx context.Context) {
+	if err := w.save(ctx, w.m.cfg.CursorFile); err != nil && ctx.Err() == nil {
+		w.m.log.Warn("cursors will not outlive the daemon", zap.Error(err))
+	}
+}
+
+// saved takes what an earlier daemon knew of a pane, once.
+func (w *watches) saved(life ServerID, id controlmode.PaneID) (savedPane, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	was, ok := w.earlier.panes[id]
+	delete(w.earlier.panes, id)
+	return was, ok && w.earlier.life == life
 }
 
 // entry finds or makes a pane's watch. A new life of the server voids all.

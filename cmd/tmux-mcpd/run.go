@@ -39,6 +39,7 @@ func run(ctx context.Context, c *config, log *zap.Logger, ready func(path string
 	mirror := state.New(state.Config{
 		Bin: c.tmuxBin, Socket: socket, Transport: controlmode.Transport(c.transport),
 		Watch: state.WatchMode(c.watch), Timeout: commandTimeout(os.LookupEnv), Log: log.Named("state"),
+		CursorFile: c.stateFile(".cursors"),
 	})
 	server, err := mcp.New(mcp.Config{Version: versionText(), Log: log.Named("mcp")}, mirror,
 		mcp.ToolConfig{
