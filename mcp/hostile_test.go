@@ -168,8 +168,36 @@ func TestX04HostileBytes(t *testing.T) {
 				if got := r.ok("capture_pane", args{"paneId": pane})["text"].(string); !strings.HasPrefix(got, "safe \u202egnp.exe\u202c txt\nzero\u200bwidth") {
 					t.Errorf("%q", got)
 				}
+				for _, tool := range []string{"capture_pane", "snapshot_pane", "capture_since"} {
+					res := r.call(tool, args{"paneId": pane})
+					if res.Meta[metaControls] == nil || !strings.HasPrefix(res.Text, "[") || !strings.Contains(res.Text, "that hide or reorder text") {
+						t.Errorf("%s: not flagged: %q %v", tool, res.Text, res.Meta)
+					}
+				}
 			}
 		})
+	}
+}
+
+func TestFormatControls(t *testing.T) {
+	for s, want := range map[string]int{
+		"":                      0,
+		"plain \t text\n":       0,
+		"e\u0301 \u6f22 \u2500": 0, // combining, wide, a frame
+		"\U0001f469\u200d\U0001f4bb \u2764\ufe0f": 0, // emoji with joiner and selector
+		"safe \u202egnp.exe\u202c txt":            2,
+		"zero\u200bwidth\u2060\ufeff":             3,
+		"\u2066\u2069\u061c\u200e\u200f":          5,
+		"run \U000e0072\U000e006d":                2,
+		"\xe2\x80 \xf3 \xff":                      0,
+	} {
+		if got := formatControls(s); got != want {
+			t.Errorf("%q: %d, want %d", s, got, want)
+		}
+		res := flagged(&toolResult{Text: s, Meta: map[string]any{"a": 1}})
+		if (res.Meta[metaControls] != nil) != (want > 0) || res.Meta["a"] != 1 || !strings.HasSuffix(res.Text, s) {
+			t.Errorf("%q: %+v", s, res)
+		}
 	}
 }
 
