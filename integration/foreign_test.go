@@ -85,7 +85,8 @@ func inspect(t *testing.T, modules string, env []string, long string) {
 		Content           []struct{ Text string }
 		IsError           bool
 		StructuredContent map[string]any
-	}) {
+	},
+	) {
 		line := []string{"tools/call", "--tool-name", tool}
 		for _, a := range args {
 			line = append(line, "--tool-arg", a)

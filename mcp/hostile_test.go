@@ -36,7 +36,9 @@ func callsOf(pane, window, session, text string) map[string][]args {
 		"show_environment": {nil, {"session": session}, {"session": text}},
 		"show_hooks":       {nil, {"session": session}},
 		"show_option": {
-			{"name": "@hostile", "scope": "session", "target": session}, {"name": text + "x"}, {"name": "status", "scope": "session", "target": text},
+			{"name": "@hostile", "scope": "session", "target": session},
+			{"name": text + "x"},
+			{"name": "status", "scope": "session", "target": text},
 			{"name": "@hostile", "scope": text},
 		},
 		"snapshot_pane": {{"paneId": pane}, {"paneId": pane, text + "x": 1}},
@@ -141,10 +143,14 @@ func TestX04HostileBytes(t *testing.T) {
 			window := r.tmux("display-message", "-p", "-t", pane, "#{window_id}")
 			// tmux refuses some of these, in some versions: all the same to us.
 			for _, command := range [][]string{
-				{"rename-window", "-t", window, "--", word}, {"select-pane", "-t", pane, "-T", word},
-				{"set-option", "-t", "main", "@hostile", word}, {"set-environment", "-t", "main", "HOSTILE", word},
-				{"set-environment", "-g", "HOSTILE", word}, {"set-hook", "-t", "main", "session-renamed", "display-message '" + word + "'"},
-				{"new-session", "-d", "-s", word, "cat"}, {"rename-session", "-t", "main", "--", word},
+				{"rename-window", "-t", window, "--", word},
+				{"select-pane", "-t", pane, "-T", word},
+				{"set-option", "-t", "main", "@hostile", word},
+				{"set-environment", "-t", "main", "HOSTILE", word},
+				{"set-environment", "-g", "HOSTILE", word},
+				{"set-hook", "-t", "main", "session-renamed", "display-message '" + word + "'"},
+				{"new-session", "-d", "-s", word, "cat"},
+				{"rename-session", "-t", "main", "--", word},
 			} {
 				_ = r.command(command...).Run()
 			}
@@ -287,7 +293,8 @@ func TestX08EmptyResultsAreValid(t *testing.T) {
 		"get_pane_info": {"paneId": "%0"}, "get_window_info": {"windowId": "@0"}, "get_session_info": {"session": "main"},
 		"find_pane_by_position": {"windowId": "@0", "corner": "top-left"},
 		batchName: {"operations": []args{
-			{"tool": "list_panes", "arguments": args{"window": "@99"}}, {"tool": "search_panes", "arguments": args{"pattern": "no such text"}},
+			{"tool": "list_panes", "arguments": args{"window": "@99"}},
+			{"tool": "search_panes", "arguments": args{"pattern": "no such text"}},
 			{"tool": "show_hooks", "arguments": args{"session": "main"}},
 		}},
 	}
