@@ -85,7 +85,8 @@ func inspect(t *testing.T, modules string, env []string, long string) {
 		Content           []struct{ Text string }
 		IsError           bool
 		StructuredContent map[string]any
-	}) {
+	},
+	) {
 		line := []string{"tools/call", "--tool-name", tool}
 		for _, a := range args {
 			line = append(line, "--tool-arg", a)
@@ -327,4 +328,52 @@ func foreignDaemon(t *testing.T, x *tmux) []string {
 		t.Fatalf("the daemon: %v: %s", err, first)
 	}
 	return env
+}
+
+// TestX01BadLinesThroughTheBridge: a line that is no message costs an error, not
+// the session, and the bridge passes it on like any other.
+func TestX01BadLinesThroughTheBridge(t *testing.T) {
+	x := startTmux(t)
+	env := foreignDaemon(t, x)
+	cmd := exec.Command(foreignProgram(t), "stdio", "--no-start")
+	cmd.Env = env
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	late := time.AfterFunc(patience, func() { cmd.Process.Kill() })
+	defer late.Stop()
+	lines := bufio.NewReader(out)
+	for _, c := range []struct{ send, want string }{
+		{
+			`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`,
+			`{"jsonrpc":"2.0","id":1,"result":`,
+		},
+		{`{bad`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,`},
+		{`{"jsonrpc":"2.0","id":2,"method":"tools/list"},`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,`},
+		{``, ``},
+		{"\xff\xff\xff\xff", `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,`},
+		{`{"jsonrpc":"2.0","id":3,"method":"ping"}`, `{"jsonrpc":"2.0","id":3,"result":{}}`},
+	} {
+		if _, err := io.WriteString(in, c.send+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		if c.want == "" {
+			continue // no answer is due; one would be read in place of the next
+		}
+		if got, err := lines.ReadString('\n'); err != nil || !strings.HasPrefix(got, c.want) {
+			t.Fatalf("after %q: %q, %v, want %q", c.send, got, err, c.want)
+		}
+	}
+	in.Close()
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("the bridge: %v", err)
+	}
 }

@@ -217,7 +217,7 @@ func (c *call) nested(ctx context.Context, o *operation) (res *toolResult) {
 	if err != nil {
 		res, _ = c.table.failure(ctx, err)
 	}
-	return res
+	return flagged(res)
 }
 
 // runOperations runs operations in order of effect: each run of operations

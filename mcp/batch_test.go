@@ -115,24 +115,25 @@ func TestNestedPanicFailsItsRowOnly(t *testing.T) {
 
 func TestBatchOperationForm(t *testing.T) {
 	tab := testTable(t, nil)
-	for args, want := range map[string]string{
-		`{"operations":[]}`:    "operations must be an array of 1 to 16 objects, not 0 of them",
-		`{"operations":{}}`:    "operations must be an array of 1 to 16 objects, not an object",
-		`{}`:                   "operations is missing",
-		`{"operations":["x"]}`: "operations[0]: arguments must be an object",
-		`{"operations":[{"tool":"list_panes"},{"tool":"kill_pane"}]}`:                                    "operations[1]",
-		`{"operations":[{"tool":"wait_for_text"}]}`:                                                      "tool must be one of list_sessions",
-		`{"operations":[{"tool":"call_read_tools_batch"}]}`:                                              "tool must be one of list_sessions",
-		`{"operations":[{"tool":"list_panes","argument":{}}]}`:                                           "did you mean arguments?",
-		`{"operations":[{"tool":"list_panes","arguments":[]}]}`:                                          "arguments must be an object, not an array",
-		`{"operations":[{}]}`:                                                                            "tool is missing",
-		`{"operations":[{"tool":"list_panes"}],"onError":"halt"}`:                                        "onError must be one of stop, continue",
-		`{"operations":[{"tool":"list_panes"}],"onError":"stop","on_error":"stop"}`:                      "onError is given twice",
-		`{"operations":[` + strings.TrimSuffix(strings.Repeat(`{"tool":"list_panes"},`, 17), ",") + `]}`: "not 17 of them",
+	// Rows, because gofmt and gofumpt do not agree on how to align a map here.
+	for _, c := range []struct{ args, want string }{
+		{`{"operations":[]}`, "operations must be an array of 1 to 16 objects, not 0 of them"},
+		{`{"operations":{}}`, "operations must be an array of 1 to 16 objects, not an object"},
+		{`{}`, "operations is missing"},
+		{`{"operations":["x"]}`, "operations[0]: arguments must be an object"},
+		{`{"operations":[{"tool":"list_panes"},{"tool":"kill_pane"}]}`, "operations[1]"},
+		{`{"operations":[{"tool":"wait_for_text"}]}`, "tool must be one of list_sessions"},
+		{`{"operations":[{"tool":"call_read_tools_batch"}]}`, "tool must be one of list_sessions"},
+		{`{"operations":[{"tool":"list_panes","argument":{}}]}`, "did you mean arguments?"},
+		{`{"operations":[{"tool":"list_panes","arguments":[]}]}`, "arguments must be an object, not an array"},
+		{`{"operations":[{}]}`, "tool is missing"},
+		{`{"operations":[{"tool":"list_panes"}],"onError":"halt"}`, "onError must be one of stop, continue"},
+		{`{"operations":[{"tool":"list_panes"}],"onError":"stop","on_error":"stop"}`, "onError is given twice"},
+		{`{"operations":[` + strings.TrimSuffix(strings.Repeat(`{"tool":"list_panes"},`, 17), ",") + `]}`, "not 17 of them"},
 	} {
-		res, err := tab.call(t.Context(), &Caller{}, batchName, json.RawMessage(args), nil)
-		if err != nil || !res.IsError || !strings.Contains(res.Text, want) {
-			t.Errorf("%s: %+v, %v", args, res, err)
+		res, err := tab.call(t.Context(), &Caller{}, batchName, json.RawMessage(c.args), nil)
+		if err != nil || !res.IsError || !strings.Contains(res.Text, c.want) {
+			t.Errorf("%s: %+v, %v", c.args, res, err)
 		}
 	}
 }

@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -188,4 +191,135 @@ func BenchmarkEncode(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkAgainstFloor calls a tool that does nothing through us and through
+// the least that could answer, in turn, so that both meet the same machine. It
+// reports the medians and their ratio. We want ours within 1.3 times the floor
+// plus 0.1 ms; over is what it is beyond that, 0 for nothing.
+//
+//	go test -run xxx -bench AgainstFloor -benchtime 2000x ./mcp
+func BenchmarkAgainstFloor(b *testing.B) {
+	for _, size := range []int{2_000, 20_000, 160_000} {
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			res := screenResult(size)
+			line, err := encodeResult(json.RawMessage("0"), res, false, nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			ours := benchDial(b, benchServe(b, newServer(Config{}, &noop{res})))
+			floor := benchDial(b, benchFloor(b, line[len(`{"jsonrpc":"2.0","id":0`):]))
+			floor.line() // it answers the notification too
+			call := []byte(callLine("1", "noop", `{"paneId":"%1"}`) + "\n")
+			var took [2][]time.Duration
+			for b.Loop() {
+				for i, w := range []*wire{ours, floor} {
+					begin := time.Now()
+					if _, err := w.Write(call); err != nil {
+						b.Fatal(err)
+					}
+					if _, err := w.r.ReadSlice('\n'); err != nil {
+						b.Fatal(err)
+					}
+					took[i] = append(took[i], time.Since(begin))
+				}
+			}
+			slices.Sort(took[0])
+			slices.Sort(took[1])
+			a, f := took[0][len(took[0])/2], took[1][len(took[1])/2]
+			b.ReportMetric(float64(a.Microseconds()), "ours-µs")
+			b.ReportMetric(float64(f.Microseconds()), "floor-µs")
+			b.ReportMetric(float64(a)/float64(f), "ratio")
+			bound := time.Duration(1.3*float64(f)) + 100*time.Microsecond
+			b.ReportMetric(float64(max(0, a-bound).Microseconds()), "over-µs")
+		})
+	}
+}
+
+// BenchmarkToolsList lists the tools, from their prebuilt encodings and through
+// the SDK's own encoding.
+func BenchmarkToolsList(b *testing.B) {
+	for _, mode := range []string{"ours", "ordinary"} {
+		b.Run(mode, func(b *testing.B) {
+			s := newServer(Config{}, testTable(b, nil))
+			s.ordinary = mode == "ordinary"
+			w := benchDial(b, benchServe(b, s))
+			list := []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}` + "\n")
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := w.Write(list); err != nil {
+					b.Fatal(err)
+				}
+				line, err := w.r.ReadSlice('\n')
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.SetBytes(int64(len(line)))
+			}
+		})
+	}
+}
+
+// BenchmarkClients is the same number of calls made by 8 clients and by 64, with
+// ten in flight for each client. The two take turns, so that both meet the same
+// machine. An operation is 2 x 1,280 calls. More clients must not mean fewer
+// calls: ratio is what 64 get done by what 8 get done in the same time.
+//
+//	go test -run xxx -bench Clients -benchtime 30x ./mcp
+func BenchmarkClients(b *testing.B) {
+	const calls = 1_280
+	path := benchServe(b, newServer(Config{}, &noop{screenResult(2_000)}))
+	few, many := benchClients(b, path, 8), benchClients(b, path, 64)
+	var took [2]time.Duration
+	for b.Loop() {
+		for i, wires := range [][]*wire{few, many} {
+			begin := time.Now()
+			var wg sync.WaitGroup
+			for _, w := range wires {
+				wg.Go(func() {
+					for range calls / inFlight / len(wires) {
+						if err := w.burst(inFlight); err != nil {
+							b.Error(err)
+							return
+						}
+					}
+				})
+			}
+			wg.Wait()
+			took[i] += time.Since(begin)
+		}
+	}
+	for i, name := range []string{"calls/s-of-8", "calls/s-of-64"} {
+		b.ReportMetric(float64(calls*b.N)/took[i].Seconds(), name)
+	}
+	b.ReportMetric(took[0].Seconds()/took[1].Seconds(), "ratio")
+}
+
+func benchClients(b *testing.B, path string, n int) []*wire {
+	b.Helper()
+	wires := make([]*wire, n)
+	for i := range wires {
+		wires[i] = benchDial(b, path)
+	}
+	return wires
+}
+
+// inFlight is how many calls a client of BenchmarkClients has made at a time.
+const inFlight = 10
+
+// burst makes n calls at once and reads their answers, in whatever order.
+func (w *wire) burst(n int) error {
+	var out []byte
+	for i := range n {
+		out = append(append(out, callLine(fmt.Sprint(i), "noop", `{"paneId":"%1"}`)...), '\n')
+	}
+	if _, err := w.Write(out); err != nil {
+		return err
+	}
+	for range n {
+		if _, err := w.r.ReadSlice('\n'); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -235,3 +235,31 @@ func TestCapabilitiesAtOnce(t *testing.T) {
 		<-done
 	}
 }
+
+// TestProtocolVersions: every version with a handshake is spoken as asked for,
+// an unknown one is answered with the newest, and tools work in all.
+func TestProtocolVersions(t *testing.T) {
+	d := serveTable(t, nil)
+	for asked, want := range map[string]string{
+		"2024-11-05": "2024-11-05", "2025-03-26": "2025-03-26", "2025-06-18": "2025-06-18", "2025-11-25": "2025-11-25",
+		"2026-07-28": "2025-11-25", "1999-01-01": "2025-11-25", "": "2025-11-25",
+	} {
+		w := d.dial(t)
+		w.send(strings.Replace(initialize, "2025-11-25", asked, 1))
+		if got := w.next()["result"].(map[string]any)["protocolVersion"]; got != want {
+			t.Errorf("%q: %v, want %s", asked, got, want)
+		}
+		w.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+		for _, args := range []string{`{}`, `null`} {
+			w.call(1, "get_pane_info", args)
+			if m := w.next(); !strings.Contains(text(t, m), "paneId is missing") {
+				t.Errorf("%q, arguments %s: %v", asked, args, m)
+			}
+		}
+		w.send(`[{"jsonrpc":"2.0","id":2,"method":"ping"}]`)
+		if m := w.next(); m["id"] != nil || !strings.Contains(string(encodeOnce(m["error"])), "batches are not accepted") {
+			t.Errorf("%q: a batch: %v", asked, m)
+		}
+		w.alive()
+	}
+}

@@ -2,10 +2,13 @@ package mcp
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/bits"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -25,9 +28,37 @@ const maxErrorBytes = 1024
 // checkResults makes encodeResult verify what a tool handed it. Tests set it.
 var checkResults = false
 
+// Large frames come from spareFrames and go back there when they have been
+// written: clearing and collecting them costs more than copying them does.
+// Those beyond the bounds are left to the collector.
+var spareFrames sync.Pool
+
+const (
+	smallestSpare = 16 << 10
+	largestSpare  = 4 << 20
+)
+
+// newFrame is an empty buffer with room for n bytes.
+func newFrame(n int) []byte {
+	if n >= smallestSpare {
+		if b, ok := spareFrames.Get().(*[]byte); ok && cap(*b) >= n {
+			return (*b)[:0]
+		}
+	}
+	return make([]byte, 0, n)
+}
+
+// spareFrame takes back a frame to which nobody refers any more.
+func spareFrame(b []byte) {
+	if cap(b) >= smallestSpare && cap(b) <= largestSpare {
+		b = b[:0]
+		spareFrames.Put(&b)
+	}
+}
+
 // startFrame begins a response with room for n more bytes.
 func startFrame(id json.RawMessage, member string, n int) []byte {
-	b := make([]byte, 0, len(frameStart)+len(id)+len(member)+n+2)
+	b := newFrame(len(frameStart) + len(id) + len(member) + n + 2)
 	b = append(b, frameStart...)
 	b = append(b, id...)
 	return append(b, member...)
@@ -208,50 +239,62 @@ var plain = func() (t [256]bool) {
 
 const hexDigits = "0123456789abcdef"
 
+// notPlain has the top bit of each of eight bytes set that does not stand for
+// itself. Above the first such bit there can be wrong ones: a borrow goes up.
+func notPlain(x uint64) uint64 {
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	return (x | (x - 0x20*ones) | ((x ^ '"'*ones) - ones) | ((x ^ '\\'*ones) - ones)) & tops
+}
+
 // appendQuoted appends s as a JSON string. Invalid UTF-8 becomes U+FFFD.
 // Only what JSON demands is escaped, and the line separators that some
 // readers take for the end of a line.
 func appendQuoted(b []byte, s string) []byte {
 	b = append(b, '"')
-	start := 0
 	for i := 0; i < len(s); {
-		c := s[i]
-		if plain[c] {
+		if i+8 <= len(s) {
+			// Eight bytes at a time, which are copied before it is known how
+			// many of them may stay.
+			w := s[i : i+8]
+			x := uint64(w[0]) | uint64(w[1])<<8 | uint64(w[2])<<16 | uint64(w[3])<<24 |
+				uint64(w[4])<<32 | uint64(w[5])<<40 | uint64(w[6])<<48 | uint64(w[7])<<56
+			odd := notPlain(x)
+			b = binary.LittleEndian.AppendUint64(b, x)
+			if odd == 0 {
+				i += 8
+				continue
+			}
+			n := bits.TrailingZeros64(odd) / 8
+			b = b[:len(b)-8+n]
+			i += n
+		} else if plain[s[i]] {
+			b = append(b, s[i])
 			i++
 			continue
 		}
+		c := s[i]
 		if c < utf8.RuneSelf {
-			b = append(b, s[start:i]...)
 			b = appendEscape(b, c)
 			i++
-			start = i
 			continue
 		}
 		r, n := utf8.DecodeRuneInString(s[i:])
 		if r == utf8.RuneError && n == 1 || r == '\u2028' || r == '\u2029' {
-			b = append(b, s[start:i]...)
 			b = append(b, '\\', 'u', hexDigits[r>>12&15], hexDigits[r>>8&15], hexDigits[r>>4&15], hexDigits[r&15])
-			start = i + n
+		} else {
+			b = append(b, s[i:i+n]...)
 		}
 		i += n
 	}
-	return append(append(b, s[start:]...), '"')
+	return append(b, '"')
 }
 
+// short are the second bytes of the escapes of two.
+var short = [256]byte{'"': '"', '\\': '\\', '\n': 'n', '\t': 't', '\r': 'r', '\b': 'b', '\f': 'f'}
+
 func appendEscape(b []byte, c byte) []byte {
-	switch c {
-	case '"', '\\':
-		return append(b, '\\', c)
-	case '\n':
-		return append(b, '\\', 'n')
-	case '\t':
-		return append(b, '\\', 't')
-	case '\r':
-		return append(b, '\\', 'r')
-	case '\b':
-		return append(b, '\\', 'b')
-	case '\f':
-		return append(b, '\\', 'f')
+	if e := short[c]; e != 0 {
+		return append(b, '\\', e)
 	}
 	return append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
 }

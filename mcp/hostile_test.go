@@ -36,7 +36,9 @@ func callsOf(pane, window, session, text string) map[string][]args {
 		"show_environment": {nil, {"session": session}, {"session": text}},
 		"show_hooks":       {nil, {"session": session}},
 		"show_option": {
-			{"name": "@hostile", "scope": "session", "target": session}, {"name": text + "x"}, {"name": "status", "scope": "session", "target": text},
+			{"name": "@hostile", "scope": "session", "target": session},
+			{"name": text + "x"},
+			{"name": "status", "scope": "session", "target": text},
 			{"name": "@hostile", "scope": text},
 		},
 		"snapshot_pane": {{"paneId": pane}, {"paneId": pane, text + "x": 1}},
@@ -141,10 +143,14 @@ func TestX04HostileBytes(t *testing.T) {
 			window := r.tmux("display-message", "-p", "-t", pane, "#{window_id}")
 			// tmux refuses some of these, in some versions: all the same to us.
 			for _, command := range [][]string{
-				{"rename-window", "-t", window, "--", word}, {"select-pane", "-t", pane, "-T", word},
-				{"set-option", "-t", "main", "@hostile", word}, {"set-environment", "-t", "main", "HOSTILE", word},
-				{"set-environment", "-g", "HOSTILE", word}, {"set-hook", "-t", "main", "session-renamed", "display-message '" + word + "'"},
-				{"new-session", "-d", "-s", word, "cat"}, {"rename-session", "-t", "main", "--", word},
+				{"rename-window", "-t", window, "--", word},
+				{"select-pane", "-t", pane, "-T", word},
+				{"set-option", "-t", "main", "@hostile", word},
+				{"set-environment", "-t", "main", "HOSTILE", word},
+				{"set-environment", "-g", "HOSTILE", word},
+				{"set-hook", "-t", "main", "session-renamed", "display-message '" + word + "'"},
+				{"new-session", "-d", "-s", word, "cat"},
+				{"rename-session", "-t", "main", "--", word},
 			} {
 				_ = r.command(command...).Run()
 			}
@@ -168,8 +174,36 @@ func TestX04HostileBytes(t *testing.T) {
 				if got := r.ok("capture_pane", args{"paneId": pane})["text"].(string); !strings.HasPrefix(got, "safe \u202egnp.exe\u202c txt\nzero\u200bwidth") {
 					t.Errorf("%q", got)
 				}
+				for _, tool := range []string{"capture_pane", "snapshot_pane", "capture_since"} {
+					res := r.call(tool, args{"paneId": pane})
+					if res.Meta[metaControls] == nil || !strings.HasPrefix(res.Text, "[") || !strings.Contains(res.Text, "that hide or reorder text") {
+						t.Errorf("%s: not flagged: %q %v", tool, res.Text, res.Meta)
+					}
+				}
 			}
 		})
+	}
+}
+
+func TestFormatControls(t *testing.T) {
+	for s, want := range map[string]int{
+		"":                      0,
+		"plain \t text\n":       0,
+		"e\u0301 \u6f22 \u2500": 0, // combining, wide, a frame
+		"\U0001f469\u200d\U0001f4bb \u2764\ufe0f": 0, // emoji with joiner and selector
+		"safe \u202egnp.exe\u202c txt":            2,
+		"zero\u200bwidth\u2060\ufeff":             3,
+		"\u2066\u2069\u061c\u200e\u200f":          5,
+		"run \U000e0072\U000e006d":                2,
+		"\xe2\x80 \xf3 \xff":                      0,
+	} {
+		if got := formatControls(s); got != want {
+			t.Errorf("%q: %d, want %d", s, got, want)
+		}
+		res := flagged(&toolResult{Text: s, Meta: map[string]any{"a": 1}})
+		if (res.Meta[metaControls] != nil) != (want > 0) || res.Meta["a"] != 1 || !strings.HasSuffix(res.Text, s) {
+			t.Errorf("%q: %+v", s, res)
+		}
 	}
 }
 
@@ -259,7 +293,8 @@ func TestX08EmptyResultsAreValid(t *testing.T) {
 		"get_pane_info": {"paneId": "%0"}, "get_window_info": {"windowId": "@0"}, "get_session_info": {"session": "main"},
 		"find_pane_by_position": {"windowId": "@0", "corner": "top-left"},
 		batchName: {"operations": []args{
-			{"tool": "list_panes", "arguments": args{"window": "@99"}}, {"tool": "search_panes", "arguments": args{"pattern": "no such text"}},
+			{"tool": "list_panes", "arguments": args{"window": "@99"}},
+			{"tool": "search_panes", "arguments": args{"pattern": "no such text"}},
 			{"tool": "show_hooks", "arguments": args{"session": "main"}},
 		}},
 	}

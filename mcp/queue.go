@@ -104,6 +104,9 @@ func (c *conn) flush(once bool) error {
 		for _, f := range frames {
 			c.queued -= len(f.b)
 			c.doneLocked(f.call)
+			if f.call != nil { // encoded for this answer alone
+				spareFrame(f.b)
+			}
 		}
 		if err != nil {
 			c.writing = false

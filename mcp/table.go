@@ -336,7 +336,7 @@ func (t *table) call(ctx context.Context, caller *Caller, name string, args json
 	if err != nil {
 		return t.failure(ctx, err)
 	}
-	return res, nil
+	return flagged(res), nil
 }
 
 func prefixed(name string, err error) error {

@@ -200,7 +200,10 @@ func (w *walker) object(at string, s map[string]any) {
 // TestWalkFindsFaults shows that the walk can fail.
 func TestWalkFindsFaults(t *testing.T) {
 	for _, s := range []map[string]any{
-		{"type": []any{"string", "null"}}, {"type": "array"}, {"$ref": "#/x"}, {"anyOf": []any{}},
+		{"type": []any{"string", "null"}},
+		{"type": "array"},
+		{"$ref": "#/x"},
+		{"anyOf": []any{}},
 		{"type": "object", "properties": map[string]any{"x": map[string]any{"type": []any{"integer", "string"}}}},
 	} {
 		faults := 0
