@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"tmux-mcpd/controlmode"
+	"tmux-mcpd/state/transcript"
 )
 
 // CaptureRange says what of a pane's grid to capture. Rows are tmux's: 0 is the
@@ -83,8 +83,10 @@ func (r CaptureRange) effective(width, height int) (c Capture, none bool) {
 	return c, false
 }
 
+// captureCmd captures with styles: without them tmux gives line drawing as the
+// letters l, q, k (tmux 3.3a to 3.8).
 func captureCmd(id controlmode.PaneID, c Capture, join bool) controlmode.Command {
-	args := []string{"-p", "-t", id.String()}
+	args := []string{"-p", "-e", "-t", id.String()}
 	if join {
 		args = append(args, "-J")
 	}
@@ -179,17 +181,19 @@ func missing(id controlmode.PaneID, err error) error {
 	return err
 }
 
-// cleanLines splits a capture into lines of valid UTF-8 without control
-// characters but TAB and without trailing blanks.
+// cleanLines splits a capture with styles into lines of valid UTF-8 without
+// control characters but TAB and without trailing blanks.
 func cleanLines(body []byte) []string {
 	if len(body) == 0 {
 		return []string{""}
 	}
 	body = bytes.TrimSuffix(body, []byte("\n"))
 	lines := make([]string, 0, bytes.Count(body, []byte("\n"))+1)
-	for {
+	for boxes := false; ; {
 		line, rest, more := bytes.Cut(body, []byte("\n"))
-		lines = append(lines, cleanLine(line))
+		var text string
+		text, boxes = transcript.Unstyle(string(line), boxes)
+		lines = append(lines, cleanLine(text))
 		if !more {
 			return lines
 		}
@@ -197,24 +201,24 @@ func cleanLines(body []byte) []string {
 	}
 }
 
-func cleanLine(b []byte) string {
-	b = bytes.TrimRight(b, " ")
+func cleanLine(s string) string {
+	s = strings.TrimRight(s, " ")
 	plain := true
-	for _, c := range b {
-		if c < 0x20 && c != '\t' || c >= 0x7f {
+	for i := range len(s) {
+		if c := s[i]; c < 0x20 && c != '\t' || c >= 0x7f {
 			plain = false
 			break
 		}
 	}
 	if plain {
-		return string(b)
+		return s
 	}
 	return strings.Map(func(r rune) rune {
 		if r == '\t' || r >= 0x20 && r != 0x7f && (r < 0x80 || r >= 0xa0) {
 			return r
 		}
 		return -1
-	}, strings.ToValidUTF8(string(b), string(utf8.RuneError)))
+	}, s)
 }
 
 // Snapshot takes a Snapshot of the visible screen with wrapped rows joined. It

@@ -128,14 +128,15 @@ func TestCaptureRangeEffective(t *testing.T) {
 
 func TestCleanLine(t *testing.T) {
 	for in, want := range map[string]string{
-		"abc   ":            "abc",
-		"a\tb ":             "a\tb",
-		"caf\xe9 ok":        "caf\ufffd ok",
-		"\x0elqqk\x0f":      "lqqk",
-		"a\u0085b\x7fc":     "abc",
-		"\u00e9\u6f22 \xff": "\u00e9\u6f22 \ufffd",
+		"abc   ":             "abc",
+		"a\tb ":              "a\tb",
+		"caf\xe9 ok":         "caf\ufffd ok",
+		"\x0elqqk\x0f q":     "\u250c\u2500\u2500\u2510 q",
+		"\x1b[31mred\x1b[0m": "red",
+		"a\u0085b\x7fc":      "abc",
+		"\u00e9\u6f22 \xff":  "\u00e9\u6f22 \ufffd",
 	} {
-		if got := cleanLine([]byte(in)); got != want {
+		if got := cleanLines([]byte(in)); len(got) != 1 || got[0] != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}

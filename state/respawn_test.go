@@ -1,0 +1,101 @@
+package state
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The respawn fault of tmux up to 3.7c (control-mode.md 12.1): a server dies
+// when a pane is respawned while a client has output of the old process to get.
+// A program that prints and exits leaves such output behind, so a daemon that
+// did not pause the pane at its death would cost the user all sessions at the
+// next respawn. Nothing of ours reads the pane in between: the daemon has to
+// notice by itself.
+func TestRespawnFault(t *testing.T) {
+	t.Run("Watched", func(t *testing.T) {
+		x := respawnTmux(t)
+		m := x.mirror()
+		_, at, err := m.StartWatch(within(t), 1, CaptureRange{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.respawns("%1")
+		s, err := m.Since(within(t), 1, at, SinceOptions{})
+		if err != nil || s.Gap == nil || s.Text == "" {
+			t.Fatalf("after the respawns: %+v %v", s, err)
+		}
+	})
+	t.Run("NotWatched", func(t *testing.T) {
+		x := respawnTmux(t)
+		full(t, x.mirror())
+		x.respawns("%1")
+	})
+	t.Run("OthersWatched", func(t *testing.T) {
+		x := respawnTmux(t)
+		m := x.mirror()
+		if _, _, err := m.StartWatch(within(t), 0, CaptureRange{}); err != nil {
+			t.Fatal(err)
+		}
+		x.respawns("%1") // was there when our client came
+		x.run("new-window", "-d", "-t", "main:", "seq 1 3000")
+		x.died("%2")
+		x.respawns("%2") // came later: heard until it is paused
+	})
+}
+
+// respawnTmux is a server that keeps dead panes, with a quiet pane %0, and a
+// pane %1 whose program has printed and exited.
+func respawnTmux(t *testing.T) *testTmux {
+	x := newTmux(t).start()
+	x.run("set-option", "-g", "remain-on-exit", "on")
+	x.run("new-window", "-d", "-t", "main:", "seq 1 3000")
+	x.died("%1")
+	return x
+}
+
+// died waits until tmux reports a pane's death. It asks again and again, each
+// time with a tmux process: the hook pane-died did not always run on 3.3a.
+func (x *testTmux) died(pane string) {
+	x.t.Helper()
+	ctx := within(x.t)
+	for x.run("display-message", "-p", "-t", pane, "#{pane_dead}") != "1" {
+		if ctx.Err() != nil {
+			x.t.Fatalf("pane %s does not die", pane)
+		}
+	}
+}
+
+// respawns has the user respawn a dead pane again and again, each time 200 ms
+// after tmux has reported its death: that is the time the daemon has. A timer is
+// waited for because that time itself is what the promise is about; no other
+// event says that nothing more is going to happen.
+func (x *testTmux) respawns(pane string) {
+	x.t.Helper()
+	rounds := 20
+	if n, err := strconv.Atoi(os.Getenv("TMUX_MCPD_RESPAWNS")); err == nil {
+		rounds = n
+	}
+	server := x.run("display-message", "-p", "#{pid}")
+	limit := time.NewTimer(time.Duration(rounds) * 5 * time.Second)
+	defer limit.Stop()
+	for i := range rounds {
+		select {
+		case <-time.After(200 * time.Millisecond):
+		case <-limit.C:
+			x.t.Fatalf("%d respawns took too long", i)
+		}
+		if out, err := x.command("respawn-pane", "-t", pane, "seq 1 3000").CombinedOutput(); err != nil {
+			x.t.Fatalf("respawn %d: %v: %s", i+1, err, out)
+		}
+		x.died(pane)
+		if out, err := x.command("display-message", "-p", "#{pid}").CombinedOutput(); strings.TrimSpace(string(out)) != server {
+			x.t.Fatalf("respawn %d: server %s became %s: %v", i+1, server, out, err)
+		}
+	}
+	if n, _ := strconv.Atoi(x.run("display-message", "-p", "-t", pane, "#{history_size}")); n < 100 {
+		x.t.Fatalf("pane %s did not print: %d rows of history", pane, n)
+	}
+}
