@@ -229,9 +229,15 @@ type ownClient struct {
 	reaped time.Time
 }
 
-// runClient runs a client to its end.
+// runClient runs a client to its end. If tmux broke the protocol, the log gets
+// the last bytes of the conversation, masked: they will not come again. The
+// caller replaces the client; nothing of what it knew is used further.
 func (m *Mirror) runClient(ctx context.Context, proc *controlmode.Process) error {
 	err := proc.Run(ctx)
+	if broken := (*controlmode.ProtocolError)(nil); errors.As(err, &broken) {
+		m.log.Error("control client replaced", zap.Error(err), zap.Int("client", proc.PID()),
+			zap.ByteString("conversation", proc.Dump()))
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
