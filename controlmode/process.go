@@ -61,6 +61,9 @@ type AttachConfig struct {
 	Flags     []string // client flags, e.g. "ignore-size", "no-output"
 	Transport Transport
 	Options   Options
+	// Env is added to the child's environment, "NAME=value" each. tmux does not
+	// take it over (-E); other processes of the user can read it.
+	Env []string
 	// Grace is how long the process may take to leave by itself after its
 	// connection ended, 0 for 2 s; then it is killed.
 	Grace time.Duration
@@ -87,7 +90,7 @@ func Attach(cfg AttachConfig) (*Process, error) {
 	if p.grace <= 0 {
 		p.grace = defaultGrace
 	}
-	p.cmd.Env, p.cmd.Dir = environment(os.Environ()), "/"
+	p.cmd.Env, p.cmd.Dir = append(environment(os.Environ()), cfg.Env...), "/"
 	p.cmd.Stderr = p.stderr
 	p.cmd.WaitDelay = time.Second // should a descendant hold stderr open
 	var conn io.ReadWriteCloser

@@ -182,14 +182,20 @@ type variableArgs struct {
 	PaneID *string  `arg:"paneId"`
 }
 
+// noPane is an id that tmux, which counts from 0, never gives.
+const noPane = "%4294967295"
+
 func tmuxVariables(ctx context.Context, c *call, a variableArgs) (*toolResult, error) {
-	flags := []string{"-p"}
+	// Without a target tmux would choose a pane, and whose it is depends on who is
+	// attached. A pane that cannot exist has no variables, and those of the
+	// server are the same (display-message does not mind, 3.2a to 3.8).
+	flags := []string{"-p", "-t", noPane}
 	if a.PaneID != nil {
 		_, p, err := c.pane(ctx, *a.PaneID)
 		if err != nil {
 			return nil, err
 		}
-		flags = append(flags, "-t", p.ID.String())
+		flags[2] = p.ID.String()
 	}
 	commands := make([]controlmode.Command, len(a.Names))
 	for i, name := range a.Names {

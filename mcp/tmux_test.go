@@ -208,9 +208,9 @@ func TestListsAndInfos(t *testing.T) {
 	r.refused("snapshot_pane", args{"paneId": "%9"}, "pane %9 does not exist")
 }
 
-// TestNamesThatLookLikeIDs: an id is an id first; a name that looks like one is
-// reached where no such id exists, or as sessionName (M08).
-func TestNamesThatLookLikeIDs(t *testing.T) {
+// TestM08NamesThatLookLikeIDs: an id is an id first; a name that looks like one
+// is reached where no such id exists, or as sessionName.
+func TestM08NamesThatLookLikeIDs(t *testing.T) {
 	r := newRig(t, nil).start()
 	r.tmux("new-session", "-d", "-s", "$0", "-x", "80", "-y", "24", "cat")
 	r.tmux("new-session", "-d", "-s", "$7", "-x", "80", "-y", "24", "cat")

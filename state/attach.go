@@ -159,6 +159,7 @@ func (m *Mirror) attachOnce(ctx context.Context) (served time.Duration, err erro
 		zap.Stringer("session", session))
 	nudge(m.hint)
 	begin := time.Now()
+	m.detachStale(ctx, proc)
 	err = <-ended
 	if err == nil {
 		err = errors.New("tmux ended the control client")
@@ -211,8 +212,8 @@ func (m *Mirror) binary() controlmode.Binary {
 func (m *Mirror) startClient(s controlmode.SessionID, flag string, event func(controlmode.Event)) (*controlmode.Process, error) {
 	proc, err := controlmode.Attach(controlmode.AttachConfig{
 		Bin: m.cfg.Bin, Socket: m.cfg.Socket, Session: s, Flags: []string{"ignore-size", flag},
-		Transport: m.cfg.Transport,
-		Options:   controlmode.Options{Event: event, Timeout: m.cfg.Timeout},
+		Transport: m.cfg.Transport, Env: clientMark(),
+		Options: controlmode.Options{Event: event, Timeout: m.cfg.Timeout},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("start control client: %w", err)
@@ -229,9 +230,15 @@ type ownClient struct {
 	reaped time.Time
 }
 
-// runClient runs a client to its end.
+// runClient runs a client to its end. If tmux broke the protocol, the log gets
+// the last bytes of the conversation, masked: they will not come again. The
+// caller replaces the client; nothing of what it knew is used further.
 func (m *Mirror) runClient(ctx context.Context, proc *controlmode.Process) error {
 	err := proc.Run(ctx)
+	if broken := (*controlmode.ProtocolError)(nil); errors.As(err, &broken) {
+		m.log.Error("control client replaced", zap.Error(err), zap.Int("client", proc.PID()),
+			zap.ByteString("conversation", proc.Dump()))
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()

@@ -67,6 +67,9 @@ func newOutput(pane controlmode.PaneID, budget int) *Output {
 func (o *Output) begin(server ServerID, pid int, reason GapReason) Cursor {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if n := len(o.epochs); n > 0 && !o.open && reason == GapNotWatched {
+		reason = o.epochs[n-1].reason // what ended the delivery says more than that it had ended
+	}
 	c := o.epochLocked(server, reason)
 	o.open, o.pid, o.held = true, pid, c.Offset
 	return c

@@ -1,8 +1,12 @@
 package state
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"os"
+	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -30,3 +34,21 @@ func awaitExit(ctx context.Context, pid int) bool {
 	})
 	return ended && ctx.Err() == nil
 }
+
+// markOf reads the mark of a process: the pid of the daemon that started it.
+// Processes of other users cannot be read and so carry none.
+func markOf(pid int) (daemon int, ok bool) {
+	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	if err != nil {
+		return 0, false
+	}
+	for kv := range bytes.SplitSeq(env, []byte{0}) {
+		if value, found := bytes.CutPrefix(kv, []byte(markName+"=")); found {
+			daemon, err = strconv.Atoi(string(value))
+			return daemon, err == nil && daemon > 0
+		}
+	}
+	return 0, false
+}
+
+func processExists(pid int) bool { return !errors.Is(unix.Kill(pid, 0), unix.ESRCH) }
