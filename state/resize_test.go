@@ -11,7 +11,7 @@ import (
 func (p *printer) resize(t *testing.T, width int) {
 	t.Helper()
 	p.x.run("resize-window", "-t", p.pane.String(), "-x", strconv.Itoa(width), "-y", "24")
-	p.m.await(t, "resize", func(m *Model) bool {
+	p.m.awaitModel(t, "resize", func(m *Model) bool {
 		pane, ok := m.Pane(p.pane)
 		return ok && pane.Width == width
 	})
