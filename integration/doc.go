@@ -27,6 +27,16 @@
 //   - fault_test.go: tmux stopped, killed, restarted; sessions and panes that go
 //     away under us.
 //   - unharmed_test.go: attaching, reading and detaching leave no trace (P6).
+//   - daemon_test.go: the program itself, built once per run and with the race
+//     detector if the tests are, on a private tmux and a private socket; an MCP
+//     client by hand; bridges.
+//   - daemon_current_test.go: P1 through the program: what the tmux binary has
+//     done, every tool, connection and batch shows.
+//   - stress_test.go: P2 through the program: a counter at full speed. For both,
+//     TMUX_MCPD_ROUNDS is how many rounds (200; 1,000 for a long run).
+//   - daemon_fault_test.go: tmux killed and stopped during calls.
+//   - daemon_unharmed_test.go: P6 through the program.
+//   - memory_test.go: what the program and its bridges have resident (P10).
 //   - structure_test.go: the source itself: imports, documents, format.
 //   - foreign_test.go: other implementations' MCP clients against the daemon.
 //

@@ -29,6 +29,10 @@ func TestMain(m *testing.M) {
 			fmt.Fprintf(os.Stderr, "child processes left: %v\n", left)
 			code = max(code, 1)
 		}
+		if err := removeBuilds(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = max(code, 1)
+		}
 		os.Exit(code)
 	}))
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"tmux-mcpd/controlmode"
 	"tmux-mcpd/state"
 )
 
@@ -163,6 +164,7 @@ func (b *batch) run(ctx context.Context, c *call, a batchArgs) (*toolResult, err
 	results := runOperations(ops, mode == onErrorStop, func(segment []operation) func(*operation) *toolResult {
 		nested := &call{table: c.table, caller: c.caller, sel: c.sel}
 		nested.arrival = c.table.mirror.Arrive(sharedTables(segment))
+		nested.arrival.Share(sharedScreens(segment))
 		return func(o *operation) *toolResult { return nested.nested(ctx, o) }
 	})
 	if ctx.Err() != nil {
@@ -199,6 +201,19 @@ func sharedTables(segment []operation) state.Tables {
 		all |= segment[i].tool.tables
 	}
 	return all
+}
+
+// sharedScreens are the panes whose screens the operations of a segment capture
+// in one line.
+func sharedScreens(segment []operation) (panes []controlmode.PaneID) {
+	for i := range segment {
+		if o := &segment[i]; o.err == nil && o.tool.screen != nil {
+			if id, ok := o.tool.screen(o.args); ok {
+				panes = append(panes, id)
+			}
+		}
+	}
+	return panes
 }
 
 // nested runs one operation as a call of its own. A panic fails its row only.

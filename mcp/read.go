@@ -57,22 +57,28 @@ func readTools() []*tool {
 		a := args.(sinceArgs)
 		return a.Cursor != nil && a.WaitMs != nil && *a.WaitMs > 0
 	}
-	return []*tool{
-		define(content("capture_pane", "Capture a pane",
-			"Captures the screen of a pane, or a range of rows with its history, as plain text.",
-			[]param{
-				paneParam(true), maxLinesParam(), historyParam(),
-				{
-					name: "start", kind: kindInteger, lowest: minSafe,
-					doc: "First row: 0 is the top of the screen, negative rows are history. Default 0.",
-				},
-				{
-					name: "end", kind: kindInteger, lowest: minSafe,
-					doc: "Last row on the same scale; -1 is the row above the screen, not the last one. Default: the last row of the screen.",
-				},
-				{name: "joinWrapped", kind: kindBoolean, doc: "Join rows that the terminal wrapped into one line."},
+	capture := define(content("capture_pane", "Capture a pane",
+		"Captures the screen of a pane, or a range of rows with its history, as plain text.",
+		[]param{
+			paneParam(true), maxLinesParam(), historyParam(),
+			{
+				name: "start", kind: kindInteger, lowest: minSafe,
+				doc: "First row: 0 is the top of the screen, negative rows are history. Default 0.",
 			},
-			captureOut()), capturePane),
+			{
+				name: "end", kind: kindInteger, lowest: minSafe,
+				doc: "Last row on the same scale; -1 is the row above the screen, not the last one. Default: the last row of the screen.",
+			},
+			{name: "joinWrapped", kind: kindBoolean, doc: "Join rows that the terminal wrapped into one line."},
+		},
+		captureOut()), capturePane)
+	capture.screen = func(args any) (controlmode.PaneID, bool) {
+		a := args.(captureArgs)
+		id, err := controlmode.ParsePaneID(a.PaneID)
+		return id, err == nil && a.Start == nil && a.End == nil && !a.JoinWrapped && !a.History
+	}
+	return []*tool{
+		capture,
 		row,
 		define(content("snapshot_pane", "Snapshot a pane",
 			"Shows the screen of a pane with its metadata and cursor position, all of one instant. Wrapped rows are "+
@@ -181,7 +187,8 @@ func capturePane(ctx context.Context, c *call, a captureArgs) (*toolResult, erro
 		return nil, err
 	}
 	r := c.captureRange(a)
-	shot, err := c.table.mirror.Capture(ctx, id, r)
+	r.RowsOnly = true
+	shot, err := c.arrival.Capture(ctx, id, r)
 	if err == nil && shot.RangeClamped && outside(shot) != "" && firstRow(r) < shot.Height {
 		// An end far below the screen: the limit kept rows that do not exist.
 		// Ask again for the end that does.

@@ -67,17 +67,20 @@ type tool struct {
 	tables state.Tables
 
 	// Capability row (contract 1.8).
-	reach      string
-	effects    []string
-	classes    []string
-	amplifies  bool
-	literal    map[string]string
-	nested     []string // tools reachable through this one
-	opener     string   // of the description, from the row
-	decoder    *decoder
-	decode     func(json.RawMessage) (any, error)
-	run        func(context.Context, *call, any) (*toolResult, error)
-	waits      func(args any) bool // a batch lets nothing run beside it then; nil for never
+	reach     string
+	effects   []string
+	classes   []string
+	amplifies bool
+	literal   map[string]string
+	nested    []string // tools reachable through this one
+	opener    string   // of the description, from the row
+	decoder   *decoder
+	decode    func(json.RawMessage) (any, error)
+	run       func(context.Context, *call, any) (*toolResult, error)
+	waits     func(args any) bool // a batch lets nothing run beside it then; nil for never
+	// screen is the pane whose visible screen, and no more, the call captures; a
+	// batch captures them together. nil for none.
+	screen     func(args any) (controlmode.PaneID, bool)
 	input      json.RawMessage
 	outputJSON json.RawMessage
 	// Set once the table's configuration is known.

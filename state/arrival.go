@@ -15,6 +15,7 @@ import (
 type Arrival struct {
 	m        *Mirror
 	declared Tables
+	screens  screens
 
 	once  sync.Once
 	done  chan struct{} // closed when model and err are set

@@ -34,12 +34,14 @@ func (m *Mirror) stayAttached(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if served > 0 {
+		switch stuck := errors.Is(err, controlmode.ErrTimeout); {
+		case served > 0, errors.Is(err, ErrNoServer): // absence is no failure
 			failed = 0
-		} else if errors.Is(err, ErrNoServer) {
-			failed = 0
-		} else if failed++; failed >= failuresToDegrade {
-			err = &degradedError{err}
+		case stuck: // a process would get no answer either
+		default:
+			if failed++; failed >= failuresToDegrade {
+				err = &degradedError{err}
+			}
 		}
 		m.setDetached(err)
 		if served < quick {
@@ -54,8 +56,8 @@ func (m *Mirror) stayAttached(ctx context.Context) {
 		case errors.Is(err, ErrNoServer):
 			backOff, ends = 0, 0
 			m.awaitServer(ctx)
-		case served > 0 && ends < quickEnds:
-			backOff = 0
+		case served > 0 && ends < quickEnds, errors.Is(err, controlmode.ErrTimeout):
+			backOff = 0 // an attempt that timed out has taken its time
 		default:
 			backOff = min(max(2*backOff, 50*time.Millisecond), backOffMost)
 			m.log.Warn("attach again later", zap.Duration("wait", backOff), zap.Error(err))
@@ -121,7 +123,7 @@ func (m *Mirror) attachOnce(ctx context.Context) (served time.Duration, err erro
 	if err != nil {
 		return 0, emptyServer(err)
 	}
-	proc, err := m.startClient(session, "no-output", m.structureEvent)
+	proc, err := m.startClient(session, "no-output", m.cfg.Timeout, m.structureEvent)
 	if err != nil {
 		return 0, err
 	}
@@ -178,8 +180,6 @@ func emptyServer(err error) error {
 // someSession chooses a session to attach to, without attaching: the oldest
 // that does not live only as long as somebody is attached to it.
 func (m *Mirror) someSession(ctx context.Context) (controlmode.SessionID, error) {
-	ctx, cancel := context.WithTimeout(ctx, m.cfg.Timeout)
-	defer cancel()
 	out, err := m.binary().Output(ctx, controlmode.Cmd("list-sessions", "-F", sessionListing.format))
 	if err != nil {
 		return 0, err
@@ -204,16 +204,16 @@ func (m *Mirror) someSession(ctx context.Context) (controlmode.SessionID, error)
 }
 
 func (m *Mirror) binary() controlmode.Binary {
-	return controlmode.Binary{Path: m.cfg.Bin, Socket: m.cfg.Socket}
+	return controlmode.Binary{Path: m.cfg.Bin, Socket: m.cfg.Socket, Timeout: m.cfg.Timeout}
 }
 
 // startClient starts a control client that can never resize, nor write to the
 // environment of, what it looks at (P6).
-func (m *Mirror) startClient(s controlmode.SessionID, flag string, event func(controlmode.Event)) (*controlmode.Process, error) {
+func (m *Mirror) startClient(s controlmode.SessionID, flag string, timeout time.Duration, event func(controlmode.Event)) (*controlmode.Process, error) {
 	proc, err := controlmode.Attach(controlmode.AttachConfig{
 		Bin: m.cfg.Bin, Socket: m.cfg.Socket, Session: s, Flags: []string{"ignore-size", flag},
 		Transport: m.cfg.Transport, Env: clientMark(),
-		Options: controlmode.Options{Event: event, Timeout: m.cfg.Timeout},
+		Options: controlmode.Options{Event: event, Timeout: timeout},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("start control client: %w", err)
@@ -331,6 +331,9 @@ func (m *Mirror) attached(ctx context.Context) (*attachment, error) {
 		if degraded(reason) {
 			return nil, fmt.Errorf("%w: %w", ErrDetached, reason)
 		}
+		if tries == 0 && errors.Is(reason, controlmode.ErrTimeout) {
+			limit.Reset(min(attachLimit, m.cfg.Timeout)) // tmux is known not to answer
+		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
@@ -361,7 +364,7 @@ func (m *Mirror) query(ctx context.Context, req controlmode.Request) (Server, []
 	const tries = 4
 	for try := 1; ; try++ {
 		att, err := m.attached(ctx)
-		if errors.Is(err, ErrDetached) && m.alive() {
+		if errors.Is(err, ErrDetached) && !errors.Is(err, controlmode.ErrTimeout) && m.alive() {
 			return m.byProcess(ctx, req)
 		}
 		if err != nil {

@@ -22,6 +22,10 @@ type CaptureRange struct {
 	// no limit. RowBytes > 0 limits it also to RowBytes/(width*32+1) rows.
 	MaxRows  int
 	RowBytes int
+	// RowsOnly leaves everything of Capture but Lines, Start and End and what
+	// is clamped zero where tmux can be spared the question: expanding a
+	// format costs it several times what copying a screen does.
+	RowsOnly bool
 }
 
 // Capture is captured grid text.
@@ -125,6 +129,15 @@ func (m *Mirror) captureBy(ctx context.Context, id controlmode.PaneID, r Capture
 	width, height := 0, 0
 	if p, ok := m.Model().Pane(id); ok {
 		width, height = p.Width, p.Height
+	}
+	if r.rowsOnly() && width > 0 {
+		blocks, err := ask(ctx, controlmode.Request{Commands: []controlmode.Command{captureCmd(id, Capture{}, false)}, Fence: true})
+		if err != nil {
+			return nil, grid{}, missing(id, err)
+		}
+		if c := r.rows(blocks[0].Body, width); c != nil {
+			return c, grid{}, nil
+		}
 	}
 	for {
 		c, none := r.effective(width, height)
@@ -269,7 +282,7 @@ func (m *Mirror) snapshotLine(ctx context.Context, id controlmode.PaneID, all bo
 		if err == nil {
 			return s.server, blocks, at, nil
 		}
-		if !errors.Is(err, controlmode.ErrClosed) {
+		if !lostStream(err) {
 			return Server{}, nil, nil, err
 		}
 		req.Begin = nil

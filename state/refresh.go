@@ -48,6 +48,9 @@ type refresh struct {
 const (
 	longShared = 500 * time.Microsecond
 	longAlone  = 8 * time.Millisecond
+	// longestRest is enough: a refresh that takes longer has waited for a tmux
+	// that was stopped or had other things to do.
+	longestRest = time.Second
 )
 
 func (f *refresh) long(took time.Duration) bool {
@@ -122,7 +125,7 @@ func (r *refresher) run() {
 		// wait for as long again.
 		if f.err == nil && f.long(took) {
 			r.mu.Lock()
-			r.notBefore = begin.Add(2 * took)
+			r.notBefore = begin.Add(took + min(took, longestRest))
 			r.mu.Unlock()
 		}
 		close(f.done)

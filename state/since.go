@@ -43,7 +43,7 @@ func (m *Mirror) StartWatch(ctx context.Context, id controlmode.PaneID, r Captur
 		case err == nil && out.live(g.pid):
 			out.touch(time.Now())
 			return c, at, nil
-		case err != nil && !errors.Is(err, controlmode.ErrClosed):
+		case err != nil && !lostStream(err):
 			return nil, Cursor{}, err
 		}
 	}
@@ -320,7 +320,7 @@ func (m *Mirror) caughtUp(ctx context.Context, id controlmode.PaneID, reason Gap
 		switch {
 		case outside(err):
 			reason = GapOwnerChanged
-		case err != nil && !errors.Is(err, controlmode.ErrClosed):
+		case err != nil && !lostStream(err):
 			return nil, missing(id, err)
 		}
 	}

@@ -177,6 +177,20 @@ func (w *watches) entry(server ServerID, id controlmode.PaneID) *watch {
 	return p
 }
 
+// streamTimeout is the longest deadline of a request on a stream client. An
+// answer waits behind output for 3 s at most, until tmux pauses the pane. But a
+// pause that finds an answer queued leaves a client of tmux 3.3a stuck for good
+// (control.c, control_write_callback: it discards the output that it was about
+// to write, stops writing, and nothing starts it again), so what is late is not
+// waited for.
+const streamTimeout = 8 * time.Second
+
+// lostStream tells that a stream client cannot be used any more; another one may
+// do better. A request that is late closes its connection.
+func lostStream(err error) bool {
+	return errors.Is(err, controlmode.ErrClosed) || errors.Is(err, controlmode.ErrTimeout)
+}
+
 // open finds or attaches the stream client of a session. The caller holds the
 // turn, so clients attach one at a time (tmux before 3.7 could be crashed by
 // notifying a half-initialised one), and only to a server that the structure
@@ -200,7 +214,7 @@ func (w *watches) open(ctx context.Context, server Server, id controlmode.Sessio
 		noisy: map[controlmode.PaneID]struct{}{}, paused: map[controlmode.PaneID]struct{}{},
 	}
 	s.routes.Store(&map[controlmode.PaneID]*Output{})
-	proc, err := w.m.startClient(id, "pause-after=3", func(e controlmode.Event) { w.event(s, e) })
+	proc, err := w.m.startClient(id, "pause-after=3", min(w.m.cfg.Timeout, streamTimeout), func(e controlmode.Event) { w.event(s, e) })
 	if err != nil {
 		return nil, err
 	}
