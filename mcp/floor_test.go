@@ -32,7 +32,7 @@ import (
 func BenchmarkFloor(b *testing.B) {
 	f := newBeside(b)
 	paneList := controlmode.Cmd("list-panes", "-a", "-F", benchPanes)
-	clientList := controlmode.Cmd("list-clients", "-F", benchClients)
+	clientList := controlmode.Cmd("list-clients", "-F", benchClientFormat)
 	grid := controlmode.Cmd("display-message", "-p", "-t", "%5", benchGrid)
 	capture := func(pane string) controlmode.Command { return controlmode.Cmd("capture-pane", "-p", "-t", pane) }
 
@@ -67,7 +67,7 @@ var (
 		"window_zoomed_flag pane_at_top pane_at_bottom pane_at_left pane_at_right pane_pid pane_dead pane_dead_status "+
 		"pane_dead_signal pane_in_mode pane_input_off pane_synchronized alternate_on window_active",
 		"session_name window_name pane_tty pane_mode pane_current_command pane_current_path pane_title")
-	benchClients = benchFormat("client_pid client_control_mode session_id window_id pane_id window_zoomed_flag",
+	benchClientFormat = benchFormat("client_pid client_control_mode session_id window_id pane_id window_zoomed_flag",
 		"client_name client_flags")
 	benchGrid = benchFormat("pane_id pane_width pane_height history_size cursor_x cursor_y scroll_position alternate_on "+
 		"pane_pid pane_dead history_limit", "")
