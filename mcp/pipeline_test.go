@@ -12,7 +12,6 @@ import (
 func TestBatchIsOneRefresh(t *testing.T) {
 	r := newRig(t, nil).start()
 	r.ok("list_panes", nil)
-	before := r.table.mirror.Status().Refreshes
 	ops := []args{
 		{"tool": "list_panes"},
 		{"tool": "list_sessions"},
@@ -24,12 +23,19 @@ func TestBatchIsOneRefresh(t *testing.T) {
 		{"tool": "find_pane_by_position", "arguments": args{"windowId": "@0", "corner": "top-left"}},
 		{"tool": "list_panes", "arguments": args{"session": "main"}},
 	}
-	v := r.ok(batchName, args{"operations": ops})
-	if v["succeeded"] != float64(len(ops)) {
-		t.Fatalf("%v", v)
+	// The mirror also refreshes by itself, now and then, when tmux hints at a
+	// change: not in each of ten batches.
+	least := uint64(1 << 32)
+	for range 10 {
+		before := r.table.mirror.Status().Refreshes
+		v := r.ok(batchName, args{"operations": ops})
+		if v["succeeded"] != float64(len(ops)) {
+			t.Fatalf("%v", v)
+		}
+		least = min(least, r.table.mirror.Status().Refreshes-before)
 	}
-	if n := r.table.mirror.Status().Refreshes - before; n != 1 {
-		t.Errorf("%d refreshes for one batch", n)
+	if least != 1 {
+		t.Errorf("%d refreshes for one batch", least)
 	}
 }
 
