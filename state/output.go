@@ -31,6 +31,7 @@ type Output struct {
 	epochs []epoch   // oldest first, never empty once begun
 	open   bool      // the newest epoch is being delivered
 	pid    int       // process generation of the newest epoch
+	died   int64     // when that process ended, as tmux told with the last screen
 	used   time.Time // last use by a reader
 	// resumed is where the stream was taken over from an earlier daemon: what
 	// came before is not kept. 0 if it was not.
@@ -67,7 +68,7 @@ func newOutput(pane controlmode.PaneID, budget int) *Output {
 func (o *Output) begin(server ServerID, pid int, reason GapReason) Cursor {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if n := len(o.epochs); n > 0 && !o.open && reason == GapNotWatched {
+	if n := len(o.epochs); n > 0 && !o.open && reason != GapRespawned && o.epochs[n-1].from == o.ring.end {
 		reason = o.epochs[n-1].reason // what ended the delivery says more than that it had ended
 	}
 	c := o.epochLocked(server, reason)
@@ -84,6 +85,27 @@ func (o *Output) finish(server ServerID, reason GapReason) {
 		o.open = false
 		o.epochLocked(server, reason)
 	}
+}
+
+// bury ends the open epoch because the process has ended, or for a process that
+// nothing was delivered of makes an epoch with a reason; its screen is being
+// asked for. It answers the offset to start from.
+func (o *Output) bury(server ServerID, pid int, reason GapReason) int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.open {
+		reason = GapPaneDied
+	}
+	o.epochLocked(server, reason)
+	o.open, o.pid, o.held = false, pid, o.ring.end
+	return o.held
+}
+
+// diedAt tells whether the log ended with the process that ended then.
+func (o *Output) diedAt(then int64) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.died == then
 }
 
 func (o *Output) epochLocked(server ServerID, reason GapReason) Cursor {
@@ -146,7 +168,7 @@ func (o *Output) start(s *paneSeed, at int64, p transcript.Profile, why transcri
 		return err
 	}
 	o.text.SetOptions(s.options)
-	o.pid, o.stale = s.pid, o.ring.start > at && o.ring.end > at
+	o.pid, o.died, o.stale = s.pid, s.died, o.ring.start > at && o.ring.end > at
 	o.catchUpLocked()
 	o.wakeLocked()
 	return nil
@@ -265,11 +287,12 @@ func (o *Output) live(pid int) bool {
 	return o.open && (pid == 0 || o.pid == pid)
 }
 
-// sameProcess tells whether the newest epoch is of that process generation.
+// sameProcess tells whether the newest epoch is of that process generation. A
+// dead pane has no pid on tmux 3.8, it counts as the one that was known.
 func (o *Output) sameProcess(pid int) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.pid == pid
+	return len(o.epochs) > 0 && (pid == 0 || o.pid == pid)
 }
 
 // known tells whether the log has ever begun an epoch.

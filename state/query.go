@@ -75,7 +75,7 @@ var (
 			"pane_id", "pane_width", "pane_height", "cursor_x", "cursor_y", "scroll_region_upper", "scroll_region_lower",
 			"wrap_flag", "insert_flag", "origin_flag", "alternate_on", "alternate_saved_x", "alternate_saved_y",
 			"history_size", "history_limit", "pane_pid", "pane_dead", "alternate-screen", "scroll-on-clear",
-			"window_activity",
+			"window_activity", "pane_dead_time",
 		},
 		[]string{"pane_tabs"})
 	clientListing = newListing(

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tmux-mcpd/controlmode"
 )
 
 // The respawn fault of tmux up to 3.7c (control-mode.md 12.1): a server dies
@@ -97,5 +99,60 @@ func (x *testTmux) respawns(pane string) {
 	}
 	if n, _ := strconv.Atoi(x.run("display-message", "-p", "-t", pane, "#{history_size}")); n < 100 {
 		x.t.Fatalf("pane %s did not print: %d rows of history", pane, n)
+	}
+}
+
+// A pane that is dead already can be read from: what it shows, and a cursor.
+// Dead panes have no pid on tmux 3.8.
+func TestWatchDeadPane(t *testing.T) {
+	x := respawnTmux(t)
+	m := x.mirror()
+	for range 2 {
+		c, at, err := m.StartWatch(within(t), 1, CaptureRange{})
+		if err != nil || len(c.Lines) == 0 || at.Stream.Pane() != 1 {
+			t.Fatalf("cursor %v, %d lines, %v", at, len(c.Lines), err)
+		}
+		if s, err := m.Since(within(t), 1, at, SinceOptions{Wait: 10 * time.Second}); err != nil || s.news() || s.Cursor != at {
+			t.Fatalf("a dead pane has news: %+v %v", s, err)
+		}
+	}
+}
+
+// O14: what a program printed last is told even if tmux never delivered it, once
+// it is on the screen; a gap says that there may have been more, and tmux's own
+// words about the death are not taken for output.
+func TestO14LastOutputOfDeadPane(t *testing.T) {
+	x := newTmux(t).start()
+	x.run("set-option", "-g", "remain-on-exit", "on")
+	m := x.mirror()
+	for i := range 5 {
+		id, err := controlmode.ParsePaneID(x.run("new-window", "-d", "-t", "main:", "-P", "-F", "#{pane_id}", "read x; seq 1 4000; printf '%s' 'the end'"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, at, err := m.StartWatch(within(t), id, CaptureRange{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.run("send-keys", "-t", id.String(), "Enter")
+		j := &joiner{at: at}
+		for ctx := within(t); j.last == nil || j.last.Gap == nil; {
+			s, err := m.Since(ctx, id, j.at, SinceOptions{Wait: 10 * time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			j.add(t, s)
+		}
+		if j.last.Gap.Reason != GapPaneDied || strings.Contains(j.text, "Pane is dead") {
+			t.Errorf("round %d: gap %+v after %.100q", i, j.last.Gap, j.text)
+		}
+		rows := strings.Split(x.run("capture-pane", "-p", "-t", id.String()), "\n")
+		shown := strings.TrimRight(strings.Join(rows[:23], "\n"), "\n") // the last is tmux's
+		if !strings.HasSuffix(strings.TrimRight(j.text, "\n"), shown) {
+			t.Errorf("round %d: told %q at last, shown is %q", i, j.text[max(len(j.text)-300, 0):], shown)
+		}
+		if s, err := m.Since(within(t), id, j.at, SinceOptions{}); err != nil || s.news() {
+			t.Errorf("round %d: told again: %+v %v", i, s, err)
+		}
 	}
 }

@@ -1,11 +1,14 @@
 package state
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -43,11 +46,23 @@ type paneSeed struct {
 	dead    bool
 	// activity is when tmux last read from a pane of the window, seconds.
 	activity int64
+	died     int64 // when the process ended, 0 while it lives and before tmux 3.3
 }
 
 func readSeed(id controlmode.PaneID, blocks []controlmode.BlockEnd) (*paneSeed, error) {
+	s, err := readSeedWords(id, blocks[0].Body)
+	if err != nil {
+		return nil, err
+	}
+	s.Styled, s.Joined = blocks[1].Body, blocks[2].Body
+	s.SavedStyled, s.SavedJoined, s.Pending = blocks[3].Body, blocks[4].Body, blocks[5].Body
+	return s, nil
+}
+
+// readSeedWords reads what a seed has besides captures.
+func readSeedWords(id controlmode.PaneID, body []byte) (*paneSeed, error) {
 	var s *paneSeed
-	err := seedListing.each(blocks[0].Body, func(r *row) {
+	err := seedListing.each(body, func(r *row) {
 		if !r.has(0) {
 			return
 		}
@@ -67,6 +82,9 @@ func readSeed(id controlmode.PaneID, blocks []controlmode.BlockEnd) (*paneSeed, 
 			options: transcript.Options{AlternateScreen: !r.has(17) || r.on(17), ScrollOnClear: !r.has(18) || r.on(18)},
 			pid:     r.num(15), dead: r.flag(16), activity: r.num64(19),
 		}
+		if s.dead && r.has(20) {
+			s.died = r.num64(20)
+		}
 	})
 	if err != nil {
 		return nil, fmt.Errorf("seed of %s: %w", id, err)
@@ -74,9 +92,30 @@ func readSeed(id controlmode.PaneID, blocks []controlmode.BlockEnd) (*paneSeed, 
 	if s == nil {
 		return nil, fmt.Errorf("pane %s: %w", id, ErrNotFound)
 	}
-	s.Styled, s.Joined = blocks[1].Body, blocks[2].Body
-	s.SavedStyled, s.SavedJoined, s.Pending = blocks[3].Body, blocks[4].Body, blocks[5].Body
 	return s, nil
+}
+
+// deathNotice begins what tmux writes into the last row of a pane that is kept
+// after its process has ended (the default of remain-on-exit-format).
+const deathNotice = "Pane is dead"
+
+// withoutNotice takes tmux's own words about the death from a dead pane's rows: no
+// program printed them. tmux marks the row above as wrapped (server-fn.c,
+// server_destroy_pane), so in the joined capture they end that row's line.
+func (s *paneSeed) withoutNotice() {
+	styled := bytes.TrimSuffix(s.Styled, []byte("\n"))
+	at := bytes.LastIndexByte(styled, '\n') + 1
+	row, _ := transcript.Unstyle(string(styled[at:]), false)
+	row = strings.TrimRight(row, " ")
+	joined := bytes.TrimRight(s.Joined, " \n")
+	if !s.dead || !strings.HasPrefix(row, deathNotice) || !bytes.HasSuffix(joined, []byte(row)) {
+		return
+	}
+	joined = joined[:len(joined)-len(row)]
+	if len(joined) > 0 && joined[len(joined)-1] != '\n' {
+		joined = append(slices.Clone(joined), '\n')
+	}
+	s.Styled, s.Joined = append(slices.Clone(styled[:at]), '\n'), append(slices.Clone(joined), '\n')
 }
 
 // begin starts a new epoch of a pane on its owner: in one line the pane's output
@@ -96,6 +135,25 @@ func (w *watches) begin(ctx context.Context, s *stream, p *watch, pid int, reaso
 	}
 	w.watchProcess(p, pid)
 	return nil
+}
+
+// bury ends the log of a pane whose process has ended with what the pane shows:
+// its last output may be on the screen without having been delivered
+// (control-mode 3.4). Nothing is delivered any more, so any connection may be
+// asked. The caller holds the turn.
+func (w *watches) bury(ctx context.Context, mod *Model, p *watch, pane *Pane, reason GapReason) error {
+	at := p.out.bury(mod.Server.ID, pane.PID, reason)
+	defer p.out.release(at)
+	blocks, err := w.m.onStructure(context.WithoutCancel(ctx), controlmode.Request{Commands: seedCmds(pane.ID), Fence: true})
+	if err != nil {
+		return fmt.Errorf("read the last screen of %s: %w", pane.ID, err)
+	}
+	s, err := readSeed(pane.ID, blocks)
+	if err == nil {
+		s.withoutNotice()
+		err = p.out.start(s, at, transcript.ProfileFor(mod.Server.Version), transcript.Interrupted)
+	}
+	return err
 }
 
 // own makes s the client that delivers the pane.
@@ -141,10 +199,17 @@ func (w *watches) seed(ctx context.Context, s *stream, out *Output, lead []contr
 		return err
 	}
 	seed, err := readSeed(out.pane, blocks[len(lead):])
-	if err == nil {
-		if was, ok := w.saved(s.server.ID, out.pane); ok && out.resume(seed, was) {
+	switch was, ok := w.saved(s.server.ID, out.pane); {
+	case err != nil:
+	case seed.dead && why != transcript.Interrupted:
+		// It has ended just now: what it shows besides is news, see bury.
+		nudge(w.m.hint)
+		out.release(at)
+	default:
+		if ok && out.resume(seed, was) {
 			at = was.End
 		}
+		seed.withoutNotice()
 		err = out.start(seed, at, transcript.ProfileFor(s.server.Version), why)
 	}
 	if err != nil {

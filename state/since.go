@@ -9,7 +9,6 @@ import (
 	"go.uber.org/zap"
 
 	"tmux-mcpd/controlmode"
-	"tmux-mcpd/state/transcript"
 )
 
 // GapReason names why output is missing.
@@ -106,7 +105,7 @@ func (m *Mirror) watchNow(ctx context.Context, id controlmode.PaneID, reason Gap
 		pane := mod.Panes[0]
 		p := w.entry(mod.Server.ID, id)
 		p.out.touch(time.Now())
-		if pane.Dead && !p.out.live(pane.PID) {
+		if pane.Dead {
 			return nil, p.out, m.deadPane(ctx, mod, p, pane, reason)
 		}
 		w.mu.Lock()
@@ -135,23 +134,30 @@ func (m *Mirror) watchNow(ctx context.Context, id controlmode.PaneID, reason Gap
 	}
 }
 
-// deadPane gives a pane that is dead already a log that has ended, with the
-// transcript of what it shows.
+// deadPane makes the log of a dead pane end with what the pane shows, if it has
+// not done so for this process. The caller holds the turn.
 func (m *Mirror) deadPane(ctx context.Context, mod *Model, p *watch, pane *Pane, reason GapReason) error {
-	if p.out.sameProcess(pane.PID) {
-		return nil
-	}
-	at := p.out.begin(mod.Server.ID, pane.PID, reason).Offset
-	blocks, err := m.onStructure(ctx, controlmode.Request{Commands: seedCmds(pane.ID), Fence: true})
-	if err == nil {
-		var s *paneSeed
-		if s, err = readSeed(pane.ID, blocks); err == nil {
-			err = p.out.start(s, at, transcript.ProfileFor(mod.Server.Version), transcript.Interrupted)
+	switch {
+	case p.out.live(0):
+		return m.watches.died(ctx, mod, p, pane)
+	case !p.out.sameProcess(pane.PID):
+		if p.out.known() {
+			reason = GapRespawned
 		}
+	case pane.PID != 0:
+		return nil
+	default: // tmux 3.8 does not say which process it was, only when it ended
+		blocks, err := m.onStructure(ctx, controlmode.Request{Commands: seedCmds(pane.ID)[:1], Fence: true})
+		if err != nil {
+			return err
+		}
+		s, err := readSeedWords(pane.ID, blocks[0].Body)
+		if err != nil || p.out.diedAt(s.died) {
+			return err
+		}
+		reason = GapRespawned
 	}
-	p.out.release(at)
-	p.out.finish(mod.Server.ID, GapPaneDied)
-	return err
+	return m.watches.bury(ctx, mod, p, pane, reason)
 }
 
 // liveStream finds the client that is receiving the pane's output now.
@@ -270,7 +276,7 @@ func (o *Output) awaitScreen(ctx context.Context, limit time.Duration) error {
 	defer t.Stop()
 	for {
 		o.mu.Lock()
-		ready, open, more := o.text != nil && o.held < 0, o.open, o.waitLocked()
+		ready, open, more := o.text != nil && o.held < 0, o.open || o.held >= 0, o.waitLocked()
 		o.mu.Unlock()
 		switch {
 		case ready:
@@ -310,10 +316,9 @@ func (m *Mirror) caughtUp(ctx context.Context, id controlmode.PaneID, reason Gap
 			if g, err = readGrid(blocks[0].Body); err == nil && !g.found {
 				return nil, fmt.Errorf("pane %s: %w", id, ErrNotFound)
 			}
-			if err == nil && g.dead {
-				nudge(m.hint) // have it paused before anybody respawns it
-			}
-			if err == nil && out.live(g.pid) {
+			// A dead pane is paused before anybody respawns it, and then shows what
+			// was not delivered: the transcript must not be corrected by that.
+			if err == nil && out.live(g.pid) && !g.dead {
 				return out, m.startAgain(ctx, s, out, at, g)
 			}
 		}

@@ -454,11 +454,9 @@ func (w *watches) tendPane(ctx context.Context, mod *Model, id controlmode.PaneI
 	}
 	switch {
 	case pane.Dead:
-		if p.out.live(0) { // pause at once: a respawn by the user is then safe
-			p.out.finish(mod.Server.ID, GapPaneDied)
-			if s != nil {
-				s.route(id, nil)
-				s.mute(ctx, []controlmode.PaneID{id})
+		if p.out.live(0) {
+			if err := w.died(ctx, mod, p, pane); err != nil && ctx.Err() == nil {
+				w.m.log.Info("dead pane", zap.Stringer("pane", id), zap.Error(err))
 			}
 		}
 		return
@@ -497,6 +495,25 @@ func (w *watches) tendAll(ctx context.Context, mod *Model) {
 		}
 		w.rejoin(ctx, mod, p, pane, GapAttached)
 	}
+}
+
+// died ends the log of a pane whose process has ended. The pane is paused at
+// once: a respawn by the user is then safe (control-mode 12.1). What tmux still
+// delivers comes before the answer to that.
+func (w *watches) died(ctx context.Context, mod *Model, p *watch, pane *Pane) error {
+	w.mu.Lock()
+	s := p.stream
+	w.mu.Unlock()
+	if s != nil {
+		s.mu.Lock()
+		s.muted[pane.ID] = true
+		s.mu.Unlock()
+		s.proc.Do(ctx, controlmode.Request{
+			Commands: []controlmode.Command{refreshClient("pause", pane.ID)}, Fence: true,
+		}) // its error means that the client has ended, which is as good
+		s.route(pane.ID, nil)
+	}
+	return w.bury(ctx, mod, p, pane, GapPaneDied)
 }
 
 // rejoin begins a new epoch of a pane on the session that owns it now.

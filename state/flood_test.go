@@ -1,0 +1,223 @@
+package state
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"tmux-mcpd/controlmode"
+)
+
+// floodBytes is how much a flooding program prints: 20 MB, or TMUX_MCPD_FLOOD
+// megabytes.
+func floodBytes(t *testing.T) int {
+	t.Helper()
+	n := 20
+	if s := os.Getenv("TMUX_MCPD_FLOOD"); s != "" {
+		var err error
+		if n, err = strconv.Atoi(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return n << 20
+}
+
+// P9: a pane that floods while its reader sleeps. The program finishes, memory
+// stays within the budget all the time, the reader is told exactly how much it
+// missed, and a pane beside loses nothing.
+func TestFloodBesideSleepingReader(t *testing.T) {
+	const budget = 1 << 20
+	total := floodBytes(t)
+	x := newTmux(t).quiet("80", "24")
+	x.run("new-window", "-d", "-t", "main:", "cat >/dev/null")
+	m := x.mirror(func(c *Config) { c.PaneBytes, c.Timeout = budget, time.Minute })
+	flood, calm := x.printer(m, 0), x.printer(m, 1)
+	before, calmBefore := flood.watch(), calm.watch()
+	start := heap()
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(total>>20)*5*time.Second)
+	defer cancel()
+	printed := make(chan int, 1)
+	go func() { printed <- flood.flood(total) }()
+	told, most, lines := &joiner{at: calmBefore}, int64(0), ""
+	for n, sent := 0, 0; sent == 0; n++ {
+		select {
+		case sent = <-printed:
+			total = sent
+		case <-ctx.Done():
+			t.Fatal("the program is held up")
+		default:
+		}
+		line := fmt.Sprintf("calm %d\n", n)
+		lines += line
+		calm.print(crlf(line))
+		s, err := m.Since(ctx, 1, told.at, SinceOptions{Wait: 10 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		told.add(t, s)
+		most = max(most, m.logBytes(), m.Status().LogBytes)
+	}
+	calm.delivered(calmBefore, len(crlf(lines)))
+	sameLines(t, "the pane beside", told.all(t, calm, SinceOptions{}), lines)
+	if most > 2*(1+textBudget)*budget {
+		t.Errorf("%d bytes kept for readers", most)
+	}
+	end, whole := flood.floodEnd(before, total)
+	if grown := heap() - start; grown > 4*(1+textBudget)*budget {
+		t.Errorf("the heap grew by %d bytes", grown)
+	}
+	if !whole { // the race detector makes us slow enough for tmux to pause the pane
+		s, err := m.Since(within(t), 0, before, SinceOptions{})
+		if err != nil || s.Gap == nil || s.Gap.Reason != GapPaused || s.Missed == 0 {
+			t.Errorf("after a pause: missed %d, gap %+v, %v", s.Missed, s.Gap, err)
+		}
+		t.Log("tmux paused the pane, so what was missed cannot be compared")
+		return
+	}
+	flood.checkMissed(t, before, end, total)
+	t.Logf("%d bytes, most kept %d, heap %d", total, most, heap()-start)
+}
+
+// floodEnd waits until all has been delivered, or tmux has paused the pane in
+// between: whole is then false.
+func (p *printer) floodEnd(before Cursor, total int) (end Cursor, whole bool) {
+	p.x.t.Helper()
+	end = before
+	for ctx := p.x.t.Context(); end.Offset < before.Offset+int64(total); {
+		s, err := p.m.Since(ctx, p.pane, end, SinceOptions{Raw: true, Wait: time.Second})
+		if err != nil {
+			p.x.t.Fatalf("%d of %d bytes: %v", end.Offset-before.Offset, total, err)
+		}
+		if end = s.Cursor; s.Gap != nil && s.Gap.Reason == GapPaused {
+			return end, false
+		}
+	}
+	return end, true
+}
+
+// flood prints numbered lines, at least total bytes, and tells how many.
+func (p *printer) flood(total int) (sent int) {
+	var b strings.Builder
+	for i := 0; sent < total; i++ {
+		fmt.Fprintf(&b, "%d %.*s\r\n", i, i%70, strings.Repeat("x", 70))
+		if b.Len() > 32<<10 {
+			n, err := p.WriteString(b.String())
+			sent += n
+			if err != nil {
+				return sent
+			}
+			b.Reset()
+		}
+	}
+	return sent
+}
+
+// checkMissed: after the flood the reader gets the newest lines, and a count of
+// the bytes before them.
+func (p *printer) checkMissed(t *testing.T, before, end Cursor, total int) {
+	t.Helper()
+	s, err := p.m.Since(within(t), p.pane, before, SinceOptions{Raw: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Missed+int64(len(s.Raw)) != int64(total) || s.Missed == 0 || s.Gap == nil || s.Gap.Reason != GapEvicted || *s.Gap.Bytes != s.Missed {
+		t.Errorf("missed %d, got %d of %d bytes, gap %+v", s.Missed, len(s.Raw), total, s.Gap)
+	}
+	s, err = p.m.Since(within(t), p.pane, before, SinceOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Missed == 0 || s.Gap == nil || s.Gap.Reason != GapEvicted || s.Cursor != end {
+		t.Errorf("missed %d, gap %+v, cursor %v, want %v", s.Missed, s.Gap, s.Cursor, end)
+	}
+	bytes, last := s.Missed, -1
+	lines := strings.Split(s.Text, "\n")
+	for i, l := range lines[:len(lines)-1] {
+		bytes += int64(len(l)) + 2
+		n, err := strconv.Atoi(strings.Fields(l)[0])
+		if err != nil || last >= 0 && n != last+1 {
+			t.Fatalf("line %d is %q after %d", i, l, last)
+		}
+		if i == 0 { // blanks at a line's end are not told
+			bytes += int64(len(fmt.Sprintf("%d %.*s", n, n%70, strings.Repeat("x", 70))) - len(l))
+		} else if n%70 == 0 {
+			bytes++
+		}
+		last = n
+	}
+	if bytes != int64(total) {
+		t.Errorf("%d bytes missed or told as text, %d printed", bytes, total)
+	}
+}
+
+// logBytes sums up what the logs keep.
+func (m *Mirror) logBytes() (n int64) {
+	m.watches.mu.Lock()
+	defer m.watches.mu.Unlock()
+	for _, p := range m.watches.panes {
+		n += p.out.size()
+	}
+	return n
+}
+
+func heap() int64 {
+	var s runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&s)
+	return int64(s.HeapAlloc)
+}
+
+// All logs together stay within their budget too, also between two looks at
+// them: many panes print short lines, which cost more as rows than as bytes.
+func TestFloodOfManyPanes(t *testing.T) {
+	const panes, all = 12, 4 << 20
+	x := newTmux(t).quiet("80", "24")
+	m := x.mirror(func(c *Config) { c.AllBytes = all })
+	printers := []*printer{}
+	for i := range panes {
+		if i > 0 {
+			x.run("new-window", "-d", "-t", "main:", "cat >/dev/null")
+		}
+		p := x.printer(m, controlmode.PaneID(i))
+		p.watch()
+		printers = append(printers, p)
+	}
+	printed := make(chan int, panes)
+	for _, p := range printers {
+		go func() {
+			n := 0
+			for range 20 {
+				k, _ := p.WriteString(strings.Repeat("y\r\n", 4000))
+				n += k
+			}
+			printed <- n
+		}()
+	}
+	most := int64(0)
+	for done, ctx := 0, within(t); done < panes; {
+		select {
+		case n := <-printed:
+			if n != 20*4000*3 {
+				t.Fatalf("a program printed %d bytes", n)
+			}
+			done++
+		case <-ctx.Done():
+			t.Fatal("the programs are held up")
+		default:
+			if _, err := m.Arrive(0).Pane(ctx, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		most = max(most, m.logBytes())
+	}
+	if most > all*3/2 {
+		t.Errorf("%d bytes kept for readers, the budget is %d", most, all)
+	}
+	t.Logf("most kept %d", most)
+}
