@@ -19,10 +19,11 @@ import (
 // the reader is told of the gap afterwards.
 func TestC05StoppedReaderFreezesNothing(t *testing.T) {
 	x := startTmux(t)
-	count := filepath.Join(x.dir, "count")
+	count, enough := filepath.Join(x.dir, "count"), filepath.Join(x.dir, "enough")
 	x.run("respawn-pane", "-k", "-t", "%0",
-		"line=$(printf %01000d 7); printf . >"+count+"; while :; do echo $line; printf . >>"+count+"; done")
-	m := x.mirror()
+		"line=$(printf %01000d 7); printf . >"+count+"; while [ ! -e "+enough+" ]; do echo $line; printf . >>"+count+"; done; exec cat")
+	// Room for all that tmux has kept for the client by then.
+	m := x.mirror(func(c *state.Config) { c.PaneBytes = 256 << 20 })
 	_, at, err := m.StartWatch(within(t), 0, state.CaptureRange{})
 	if err != nil {
 		t.Fatal(err)
@@ -46,25 +47,33 @@ func TestC05StoppedReaderFreezesNothing(t *testing.T) {
 	x.signal(stream, syscall.SIGSTOP)
 	goOn := func() { x.signal(stream, syscall.SIGCONT) }
 	defer func() { goOn() }()
-	// 2 MB: more than the buffers on the way hold, several times over.
-	from := counted()
+	// 2 MB are more than the buffers on the way hold, several times over; and
+	// after 3 s (pause-after) tmux stops keeping output for who does not take it.
+	from, begin := counted(), time.Now()
 	until(t, "the program going on", func() bool {
 		x.run("display-message", "-p", "") // structure is answered throughout
-		return counted() > from+2000
+		return counted() > from+2000 && time.Since(begin) > 5*time.Second
 	})
+	if err := os.WriteFile(enough, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	goOn()
 	goOn = func() {}
-	gap := false
-	ctx := within(t)
-	for delivered := false; !delivered; {
-		s, err := m.Since(ctx, 0, at, state.SinceOptions{Wait: time.Second})
+	for gap := (*state.Gap)(nil); gap == nil; {
+		s, err := m.Since(within(t), 0, at, raw)
 		if err != nil {
 			t.Fatal(err)
 		}
-		at = s.Cursor
-		gap = gap || s.Gap != nil && s.Gap.Reason == state.GapPaused && s.Gap.Bytes == nil
-		delivered = gap && s.Gap == nil && s.Text != ""
+		at, gap = s.Cursor, s.Gap
+		if gap != nil && (gap.Reason != state.GapPaused || gap.Bytes != nil) {
+			t.Errorf("gap %+v", gap)
+		}
 	}
+	until(t, "output once more", func() bool {
+		s := x.say(m, 0, at, "again.")
+		at = s.Cursor
+		return s.Gap == nil && string(s.Raw) == "again."
+	})
 	if n := len(read(t, m).Panes); n != 1 {
 		t.Errorf("%d panes afterwards", n)
 	}
