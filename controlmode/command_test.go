@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+	"unicode/utf8"
 
 	"tmux-mcpd/controlmode"
 	"tmux-mcpd/controlmode/controltest"
@@ -143,4 +145,46 @@ func FuzzCommand(f *testing.F) {
 			t.Fatalf("%q, %q became %q and then %q", a, b, line, got)
 		}
 	})
+}
+
+// C04: text for send-keys reaches the program byte for byte and no line of it
+// becomes a command of tmux.
+func TestC04SendKeysIsLiteral(t *testing.T) {
+	dir := t.TempDir()
+	var ascii []byte
+	for b := byte(1); b < 0x80; b++ {
+		ascii = append(ascii, b)
+	}
+	texts := []string{string(ascii), "echo p\nkill-server\nset-option -s exit-empty on\n"}
+	for _, text := range awkward {
+		if utf8.ValidString(text) && text != "" && len(text) < 1000 { // a key is a character
+			texts = append(texts, text)
+		}
+	}
+	file := filepath.Join(dir, "got")
+	total := 0
+	for _, text := range texts {
+		total += len(text)
+	}
+	// The terminal passes everything on; head ends by itself.
+	s := startServer(t, "new-session", "-d", "-s", "main", "-x", "80", "-y", "24",
+		fmt.Sprintf("stty raw -echo; echo ready; head -c %d >%s; echo done; exec cat", total, file))
+	c := s.attach(t, controlmode.AttachConfig{})
+	shows := func(text string) {
+		end := time.Now().Add(20 * time.Second)
+		for !strings.Contains(c.run(t, "capture-pane", "-p", "-t", "%0"), text) {
+			if time.Now().After(end) {
+				t.Fatalf("the pane never showed %q", text)
+			}
+		}
+	}
+	shows("ready")
+	for _, text := range texts {
+		c.run(t, "send-keys", "-t", "%0", "-l", "--", text)
+	}
+	shows("done")
+	got, err := os.ReadFile(file)
+	if want := strings.Join(texts, ""); err != nil || string(got) != want {
+		t.Errorf("the program read\n%q, %v, sent was\n%q", got, err, want)
+	}
 }

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 
 func helper(path string) {
 	p, err := controlmode.Attach(controlmode.AttachConfig{
-		Bin:       os.Getenv("TMUX_MCPD_TMUX_BIN"),
+		Bin:       os.Getenv("TMUX_MCPD_TEST_TMUX"),
 		Socket:    controlmode.Socket{Path: path},
 		Transport: controlmode.Transport(os.Getenv("CONTROLMODE_TEST_HELPER_TRANSPORT")),
 		Options: controlmode.Options{Event: func(ev controlmode.Event) {

@@ -27,9 +27,9 @@ type server struct {
 
 func startServer(t testing.TB, args ...string) server {
 	t.Helper()
-	bin, err := exec.LookPath(cmp.Or(os.Getenv("TMUX_MCPD_TMUX_BIN"), "tmux"))
+	bin, err := exec.LookPath(cmp.Or(os.Getenv("TMUX_MCPD_TEST_TMUX"), "tmux"))
 	if err != nil {
-		t.Skip("no tmux binary in PATH, and none named in TMUX_MCPD_TMUX_BIN")
+		t.Skip("no tmux binary in PATH, and none named in TMUX_MCPD_TEST_TMUX")
 	}
 	// Not t.TempDir: a socket's path is limited to about 100 bytes.
 	dir, err := os.MkdirTemp("", "cm")

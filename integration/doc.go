@@ -26,6 +26,10 @@
 //     TMUX_MCPD_P1_ROUNDS is how many changes (200; 20,000 for a long run).
 //   - fault_test.go: tmux stopped, killed, restarted; sessions and panes that go
 //     away under us.
+//   - attach_test.go: clients come and go. TMUX_MCPD_ATTACHES is how many times
+//     (40; 500 for a long run).
+//   - output_test.go: what programs print, and what they must not suffer.
+//   - releases_test.go: a compact set on the other releases in .cache/tmux.
 //   - unharmed_test.go: attaching, reading and detaching leave no trace (P6).
 //   - daemon_test.go: the program itself, built once per run and with the race
 //     detector if the tests are, on a private tmux and a private socket; an MCP
