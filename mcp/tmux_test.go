@@ -551,7 +551,7 @@ func TestDeltasJoin(t *testing.T) {
 		if v["missedBytes"] != 0.0 || v["droppedLines"] != 0.0 || v["text"] == "" {
 			t.Fatalf("%.300v", v)
 		}
-		joined += v["text"].(string)
+		joined = join(joined, v["text"].(string), v["continuesLine"] == true)
 	}
 	_, joined, _ = strings.Cut(joined, "go\n")
 	for i, line := range strings.Split(strings.TrimSuffix(joined, "\n"), "\n") {
@@ -559,6 +559,19 @@ func TestDeltasJoin(t *testing.T) {
 			t.Fatalf("line %d is %q", i+1, line)
 		}
 	}
+}
+
+// join puts a delta behind what was read before, as continuesLine says: a line
+// that had no newline yet goes on, has ended, or is told again, whole.
+func join(before, text string, continues bool) string {
+	last := before[strings.LastIndexByte(before, '\n')+1:]
+	switch {
+	case continues || last == "":
+		return before + text
+	case strings.HasPrefix(text, last):
+		return strings.TrimSuffix(before, last) + text
+	}
+	return before + "\n" + text
 }
 
 func TestRestartedServer(t *testing.T) {

@@ -70,6 +70,13 @@ func TestP2SnapshotAndDeltaJoin(t *testing.T) {
 	x.run("new-session", "-d", "-s", "main", "-x", "80", "-y", "24",
 		"i=0; while :; do n=0; while [ $n -lt 50 ]; do n=$((n+1)); i=$((i+1)); echo $i; done; sleep 0.005; done")
 	m := x.mirror()
+	for full := false; !full; { // before that the screen has blank rows
+		c, err := m.Capture(within(t), 0, CaptureRange{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		full = c.HistorySize > 0
+	}
 	if _, _, err := m.StartWatch(within(t), 0, CaptureRange{}); err != nil {
 		t.Fatal(err)
 	}
