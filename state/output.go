@@ -254,10 +254,14 @@ func (o *Output) waitLocked() <-chan struct{} {
 	return o.wake
 }
 
-// cursor is the place after the newest byte. ok is false before the first epoch.
+// cursor is the place after the newest byte, for a reader who goes on from there.
+// ok is false before the first epoch.
 func (o *Output) cursor() (c Cursor, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.text != nil && o.held < 0 {
+		o.text.Pin()
+	}
 	return o.cursorLocked()
 }
 

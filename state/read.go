@@ -96,6 +96,9 @@ func (o *Output) textLocked(at int64, opt SinceOptions) *Since {
 	s.Text, s.ContinuesLine, s.AlternateScreen, s.More = d.Text, d.ContinuesLine, d.AlternateScreen, d.More
 	s.Lines, s.DroppedLines, s.OmittedBytes = d.Lines, d.DroppedLines, d.OmittedBytes
 	s.Cursor = o.streamLocked(d.Offset)
+	if d.Offset == o.text.Offset() {
+		o.text.Pin()
+	}
 	return s
 }
 

@@ -341,3 +341,25 @@ func TestSinceJoins(t *testing.T) {
 		}
 	})
 }
+
+// A reader who stands in the middle of a line is given its rest, however much
+// has followed.
+func TestPin(t *testing.T) {
+	for _, pin := range []bool{true, false} {
+		tr := New(80, 24, 1000, Profile33)
+		tr.Write([]byte("1234"), time.Time{})
+		at := tr.Offset()
+		if pin {
+			tr.Pin()
+		}
+		tr.Write([]byte("56\r\n"), time.Time{})
+		for range 200 {
+			tr.Write([]byte("x"), time.Time{})
+			tr.Write([]byte("y\r\n"), time.Time{})
+		}
+		d := tr.Since(at, SinceOptions{})
+		if first, _, _ := strings.Cut(d.Text, "\n"); pin && (first != "56" || !d.ContinuesLine) || !pin && first != "123456" {
+			t.Errorf("pinned %v: %q continues %v", pin, first, d.ContinuesLine)
+		}
+	}
+}

@@ -11,11 +11,13 @@ type partial struct {
 	left int64 // first change of another row between the two, 0 if none
 }
 
-// partials is a ring of the newest ones. What is no longer in it is given whole
-// again, never lost.
+// partials is a ring of the newest ones, and one of those at which a reader is
+// known to stand. What is in neither is given whole again, never lost.
 type partials struct {
-	ring [64]partial
-	n    int // ever added
+	ring   [64]partial
+	n      int // ever added
+	pinned [64]partial
+	pins   int // ever pinned
 }
 
 func (p *partials) add(e partial) {
@@ -30,14 +32,48 @@ func (p *partials) find(id uint64, off int64) *partial {
 			return e
 		}
 	}
+	for i := p.pins - 1; i >= max(p.pins-len(p.pinned), 0); i-- {
+		if e := &p.pinned[i%len(p.pinned)]; e.id == id && e.off <= off {
+			return e
+		}
+	}
 	return nil
 }
 
 // close notes a row's next change, and whether something else came before it.
 func (p *partials) close(id uint64, next, left int64) {
-	if e := p.find(id, 1<<63-1); e != nil && e.next == 0 {
-		e.next, e.left = next, left
+	for i := p.n - 1; i >= max(p.n-len(p.ring), 0); i-- {
+		if e := &p.ring[i%len(p.ring)]; e.id == id {
+			if e.next == 0 {
+				e.next, e.left = next, left
+			}
+			break
+		}
 	}
+	for i := range min(p.pins, len(p.pinned)) {
+		if e := &p.pinned[i]; e.id == id && e.next == 0 {
+			e.next, e.left = next, left
+		}
+	}
+}
+
+// Pin notes that a reader stands at Offset, where the output may end in the
+// middle of a line: 64 such places are remembered, however much follows.
+func (t *Transcript) Pin() {
+	r := t.last
+	if r == nil || t.alternate || r.ended != 0 {
+		return
+	}
+	p := &t.partials
+	e := p.find(r.id, r.changed)
+	if e == nil || e.off != r.changed {
+		return
+	}
+	if p.pins > 0 && p.pinned[(p.pins-1)%len(p.pinned)] == *e {
+		return
+	}
+	p.pinned[p.pins%len(p.pinned)] = *e
+	p.pins++
 }
 
 // notePartial is called at the end of each chunk.

@@ -317,12 +317,10 @@ func (t *Transcript) movedPartials(n *Transcript, old, fresh []known, pairs [][2
 			start += len(t.rawText(i))
 		}
 	}
-	var out partials
-	for i := max(t.partials.n-len(t.partials.ring), 0); i < t.partials.n; i++ {
-		e := t.partials.ring[i%len(t.partials.ring)]
+	move := func(e partial) (partial, bool) {
 		h, ok := homes[e.id]
 		if !ok {
-			continue
+			return e, false
 		}
 		at := h.start + e.end
 		l := fresh[pairs[h.pair][1]]
@@ -330,10 +328,23 @@ func (t *Transcript) movedPartials(n *Transcript, old, fresh []known, pairs [][2
 			size := len(n.rawText(k))
 			if at <= size || k == l.to-1 {
 				e.id, e.end = n.view(k).id, min(at, size)
-				out.add(e)
-				break
+				return e, true
 			}
 			at -= size
+		}
+		return e, false
+	}
+	var out partials
+	was := &t.partials
+	for i := max(was.n-len(was.ring), 0); i < was.n; i++ {
+		if e, ok := move(was.ring[i%len(was.ring)]); ok {
+			out.add(e)
+		}
+	}
+	for i := max(was.pins-len(was.pinned), 0); i < was.pins; i++ {
+		if e, ok := move(was.pinned[i%len(was.pinned)]); ok {
+			out.pinned[out.pins] = e
+			out.pins++
 		}
 	}
 	return out
