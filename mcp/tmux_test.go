@@ -81,7 +81,8 @@ func (r *rig) tmux(args ...string) string {
 // printed makes a pane print text with printf and waits until it has.
 func (r *rig) printed(name, format string, args ...string) string {
 	r.Helper()
-	script := fmt.Sprintf("stty -echo; printf %s; tmux -S %s wait-for -S %s; exec cat", format, r.sock, name)
+	// The tmux under test: a client of another version is not let in by all.
+	script := fmt.Sprintf("stty -echo; printf %s; %s -S %s wait-for -S %s; exec cat", format, r.bin, r.sock, name)
 	args = append([]string{"new-window", "-d", "-P", "-F", "#{pane_id}", "-n", name}, args...)
 	id := r.tmux(append(args, script)...)
 	r.tmux("wait-for", name)
