@@ -127,28 +127,35 @@ var changes = []struct {
 	change func(w *writer, n int) (want string, err error)
 	got    func(w *writer, m *state.Model) string
 }{
-	{"rename-session", state.Sessions,
+	{
+		"rename-session", state.Sessions,
 		func(w *writer, n int) (string, error) {
 			name := fmt.Sprintf("s%v-%d", w.session, n)
 			_, err := w.tmux("rename-session", "-t", w.session.String(), name)
 			return name, err
 		},
-		func(w *writer, m *state.Model) string { s, _ := m.Session(w.session); return s.Name }},
-	{"rename-window", state.Windows,
+		func(w *writer, m *state.Model) string { s, _ := m.Session(w.session); return s.Name },
+	},
+	{
+		"rename-window", state.Windows,
 		func(w *writer, n int) (string, error) {
 			name := fmt.Sprintf("w%d", n)
 			_, err := w.tmux("rename-window", "-t", w.window.String(), name)
 			return name, err
 		},
-		func(w *writer, m *state.Model) string { v, _ := m.Window(w.window); return v.Name }},
-	{"title", state.Panes,
+		func(w *writer, m *state.Model) string { v, _ := m.Window(w.window); return v.Name },
+	},
+	{
+		"title", state.Panes,
 		func(w *writer, n int) (string, error) {
 			title := fmt.Sprintf("t%d", n)
 			_, err := w.tmux("select-pane", "-t", w.pane.String(), "-T", title)
 			return title, err
 		},
-		func(w *writer, m *state.Model) string { p, _ := m.Pane(w.pane); return p.Title }},
-	{"split-window and kill-pane", state.Panes | state.Windows,
+		func(w *writer, m *state.Model) string { p, _ := m.Pane(w.pane); return p.Title },
+	},
+	{
+		"split-window and kill-pane", state.Panes | state.Windows,
 		func(w *writer, n int) (string, error) {
 			born, err := w.tmux("split-window", "-d", "-P", "-F", "#{pane_id}", "-t", w.pane.String(), "exec cat")
 			if err != nil {
@@ -175,15 +182,19 @@ var changes = []struct {
 		func(w *writer, m *state.Model) string {
 			v, _ := m.Window(w.window)
 			return fmt.Sprintf("%d panes", v.PaneCount)
-		}},
-	{"resize-window", state.Windows,
+		},
+	},
+	{
+		"resize-window", state.Windows,
 		func(w *writer, n int) (string, error) {
 			width := strconv.Itoa(60 + n%40)
 			_, err := w.tmux("resize-window", "-t", w.window.String(), "-x", width, "-y", "40")
 			return width, err
 		},
-		func(w *writer, m *state.Model) string { v, _ := m.Window(w.window); return strconv.Itoa(v.Width) }},
-	{"zoom", state.Panes,
+		func(w *writer, m *state.Model) string { v, _ := m.Window(w.window); return strconv.Itoa(v.Width) },
+	},
+	{
+		"zoom", state.Panes,
 		func(w *writer, n int) (string, error) {
 			before, err := w.tmux("display-message", "-p", "-t", w.pane.String(), "#{?window_zoomed_flag,false,true}")
 			if err != nil {
@@ -192,16 +203,20 @@ var changes = []struct {
 			_, err = w.tmux("resize-pane", "-Z", "-t", w.pane.String())
 			return before, err
 		},
-		func(w *writer, m *state.Model) string { p, _ := m.Pane(w.pane); return strconv.FormatBool(p.Zoomed) }},
-	{"respawn-pane", state.Panes,
+		func(w *writer, m *state.Model) string { p, _ := m.Pane(w.pane); return strconv.FormatBool(p.Zoomed) },
+	},
+	{
+		"respawn-pane", state.Panes,
 		func(w *writer, n int) (string, error) {
 			if _, err := w.tmux("respawn-pane", "-k", "-t", w.pane.String(), "exec cat"); err != nil {
 				return "", err
 			}
 			return w.tmux("display-message", "-p", "-t", w.pane.String(), "#{pane_pid}")
 		},
-		func(w *writer, m *state.Model) string { p, _ := m.Pane(w.pane); return strconv.Itoa(p.PID) }},
-	{"select-window", state.Windows,
+		func(w *writer, m *state.Model) string { p, _ := m.Pane(w.pane); return strconv.Itoa(p.PID) },
+	},
+	{
+		"select-window", state.Windows,
 		func(w *writer, n int) (string, error) {
 			index := []string{"9", "0"}[n%2]
 			_, err := w.tmux("select-window", "-t", w.session.String()+":"+index)
@@ -215,8 +230,10 @@ var changes = []struct {
 				}
 			}
 			return "no link"
-		}},
-	{"copy-mode", state.Panes,
+		},
+	},
+	{
+		"copy-mode", state.Panes,
 		func(w *writer, n int) (string, error) {
 			if n%2 == 0 {
 				_, err := w.tmux("copy-mode", "-q", "-t", w.pane.String())
@@ -225,5 +242,6 @@ var changes = []struct {
 			_, err := w.tmux("copy-mode", "-t", w.pane.String())
 			return "copy-mode", err
 		},
-		func(w *writer, m *state.Model) string { p, _ := m.Pane(w.pane); return p.Mode }},
+		func(w *writer, m *state.Model) string { p, _ := m.Pane(w.pane); return p.Mode },
+	},
 }

@@ -68,8 +68,12 @@ func TestM13NothingIsGuessed(t *testing.T) {
 		{"get_tmux_variables", args{"names": []string{
 			"pane_id", "window_id", "session_id", "session_name", "window_index", "pane_pid", "pid", "version", "socket_path",
 		}}},
-		{"show_environment", nil}, {"show_hooks", nil}, {"show_option", args{"name": "exit-empty"}},
-		{"list_panes", nil}, {"list_windows", nil}, {"search_panes", args{"pattern": "x"}},
+		{"show_environment", nil},
+		{"show_hooks", nil},
+		{"show_option", args{"name": "exit-empty"}},
+		{"list_panes", nil},
+		{"list_windows", nil},
+		{"search_panes", args{"pattern": "x"}},
 	}
 	answers := func() string {
 		var all strings.Builder

@@ -184,7 +184,8 @@ func (w *watches) reseed(ctx context.Context, s *stream, out *Output, why transc
 // own deadline is enough, and a transcript half begun would have to be begun
 // again.
 func (w *watches) seed(ctx context.Context, s *stream, out *Output, lead []controlmode.Command,
-	why transcript.Reason, mark func() int64) error {
+	why transcript.Reason, mark func() int64,
+) error {
 	at := int64(-1)
 	blocks, err := s.ask(context.WithoutCancel(ctx), controlmode.Request{
 		Commands: append(lead, seedCmds(out.pane)...), Fence: true,

@@ -180,8 +180,10 @@ func TestReseedGone(t *testing.T) {
 	write(tr, "one\r\ntwo\r\n")
 	at := tr.Offset()
 	write(tr, "three\r\nfour\r\nfive\r\nsix\r\n$ ")
-	s := SeedState{Width: 10, Height: 4, Lower: 3, Wrap: true, HistoryLimit: 100, CursorX: 2, CursorY: 2, AlternateX: -1, AlternateY: -1,
-		Styled: []byte("five\nsix\n$ \n\n"), Joined: []byte("five\nsix\n$ \n\n")}
+	s := SeedState{
+		Width: 10, Height: 4, Lower: 3, Wrap: true, HistoryLimit: 100, CursorX: 2, CursorY: 2, AlternateX: -1, AlternateY: -1,
+		Styled: []byte("five\nsix\n$ \n\n"), Joined: []byte("five\nsix\n$ \n\n"),
+	}
 	if err := tr.Reseed(s, Rewrapped); err != nil {
 		t.Fatal(err)
 	}
@@ -210,8 +212,10 @@ func TestReseedGone(t *testing.T) {
 func TestReseedCorrected(t *testing.T) {
 	tr := New(20, 4, 100, Profile33)
 	write(tr, "one\r\ntwo\r\nthree")
-	s := SeedState{Width: 20, Height: 4, Lower: 3, Wrap: true, HistoryLimit: 100, CursorX: 5, CursorY: 2, AlternateX: -1, AlternateY: -1,
-		Styled: []byte("one\nTWO\nthree\n\n"), Joined: []byte("one\nTWO\nthree\n\n")}
+	s := SeedState{
+		Width: 20, Height: 4, Lower: 3, Wrap: true, HistoryLimit: 100, CursorX: 5, CursorY: 2, AlternateX: -1, AlternateY: -1,
+		Styled: []byte("one\nTWO\nthree\n\n"), Joined: []byte("one\nTWO\nthree\n\n"),
+	}
 	before := tr.Offset() - 1
 	if err := tr.Reseed(s, Corrected); err != nil {
 		t.Fatal(err)

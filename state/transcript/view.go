@@ -25,8 +25,10 @@ func (t *Transcript) rowCount() int { return t.history.len() + len(t.main()) }
 func (t *Transcript) view(i int) view {
 	if i < t.history.len() {
 		p := t.history.at(i)
-		v := view{id: p.id, changed: p.changed, born: p.bornAt(), rewrote: p.rewroteAt(),
-			ended: p.endedAt(), wrapped: p.wrapped, past: true}
+		v := view{
+			id: p.id, changed: p.changed, born: p.bornAt(), rewrote: p.rewroteAt(),
+			ended: p.endedAt(), wrapped: p.wrapped, past: true,
+		}
 		if p.left {
 			v.left = 1
 		}
@@ -38,8 +40,10 @@ func (t *Transcript) view(i int) view {
 	i -= t.history.len()
 	rows := t.main()
 	r := rows[i]
-	return view{id: r.id, changed: r.changed, born: r.born, rewrote: r.rewrote, ended: r.ended,
-		left: r.left, gap: r.gap, wrapped: r.wrapped && i < len(rows)-1}
+	return view{
+		id: r.id, changed: r.changed, born: r.born, rewrote: r.rewrote, ended: r.ended,
+		left: r.left, gap: r.gap, wrapped: r.wrapped && i < len(rows)-1,
+	}
 }
 
 // rawText is a row's text in the internal form.

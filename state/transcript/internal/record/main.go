@@ -106,8 +106,10 @@ func write(path string, b []byte) error {
 func (r recorder) tmux(args ...string) (string, error) {
 	cmd := exec.Command("tmux", append([]string{"-u", "-S", r.socket, "-f", "/dev/null"}, args...)...)
 	cmd.Dir = demo
-	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + demo, "USER=demo", "LOGNAME=demo",
-		"LANG=C.UTF-8", "LC_ALL=C.UTF-8", "TERM=xterm-256color", "SHELL=/bin/sh", "PS1=$ ", "HISTFILE=/dev/null", "GIT_PAGER=less -R", "PAGER=less"}
+	cmd.Env = []string{
+		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + demo, "USER=demo", "LOGNAME=demo",
+		"LANG=C.UTF-8", "LC_ALL=C.UTF-8", "TERM=xterm-256color", "SHELL=/bin/sh", "PS1=$ ", "HISTFILE=/dev/null", "GIT_PAGER=less -R", "PAGER=less",
+	}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("tmux %s: %w: %s", strings.Join(args, " "), err, out)
