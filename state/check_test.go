@@ -230,6 +230,6 @@ func change(t *testing.T, v reflect.Value) {
 		}
 		change(t, v.Field(v.NumField()-1))
 	default:
-		t.Fatal(fmt.Sprintf("a field of kind %v: teach change about it", v.Kind()))
+		t.Fatalf("a field of kind %v: teach change about it", v.Kind())
 	}
 }

@@ -370,8 +370,7 @@ func leftOver(old, fresh []known, pairs [][2]int, older int, why Reason) []orpha
 	}
 	for i := len(old) - 1; i >= 0; i-- {
 		l := old[i]
-		if j, ok := paired[i]; ok {
-			before = fresh[j].id
+		if _, ok := paired[i]; ok {
 			if l.orphan == nil {
 				before = l.id // which the new line has taken over
 			} else {
