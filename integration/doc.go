@@ -41,8 +41,9 @@
 //   - daemon_fault_test.go: tmux killed and stopped during calls.
 //   - daemon_unharmed_test.go: P6 through the program.
 //   - memory_test.go: what the program and its bridges have resident (P10).
+//   - foreign_test.go, foreign/: MCP clients of other people, by node. Their
+//     packages are installed into .cache once; skipped without node or npm.
 //   - structure_test.go: the source itself: imports, documents, format.
-//   - foreign_test.go: other implementations' MCP clients against the daemon.
 //
 // # Rules
 //

@@ -10,11 +10,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -33,13 +30,13 @@ const foreignLines = 1_000
 func TestForeignClients(t *testing.T) {
 	modules := foreignModules(t)
 	x := startTmux(t)
-	env := foreignDaemon(t, x)
+	bin, env := foreignDaemon(x)
 	x.run("set-option", "-g", "history-limit", fmt.Sprint(foreignLines+100))
 	long := x.run("new-window", "-d", "-P", "-F", "#{pane_id}", "-n", "long",
 		fmt.Sprintf("seq -f %%079.0f 1 %d; %s -S %s wait-for -S printed; exec cat", foreignLines, x.bin, x.sock))
 	x.run("wait-for", "printed")
 	env = append(env, "LONG_PANE="+long, fmt.Sprint("LINES=", foreignLines))
-	t.Run("inspector/cancel", func(t *testing.T) { inspectCancelled(t, modules, env) })
+	t.Run("inspector/cancel", func(t *testing.T) { inspectCancelled(t, modules, bin, env) })
 
 	// With one pane for all, the typing of one would end the wait of another.
 	for _, kind := range []string{"sdk1", "sdk2-2025", "sdk2-2026"} {
@@ -61,7 +58,7 @@ func TestForeignClients(t *testing.T) {
 	}
 	t.Run("inspector", func(t *testing.T) {
 		t.Parallel()
-		inspect(t, modules, env, long)
+		inspect(t, modules, bin, env, long)
 	})
 }
 
@@ -70,8 +67,7 @@ func TestForeignClients(t *testing.T) {
 const inspectorCLI = "node_modules/@modelcontextprotocol/inspector-cli/build/index.js"
 
 // inspect runs the Inspector's command line. It makes one request per run.
-func inspect(t *testing.T, modules string, env []string, long string) {
-	bin := foreignProgram(t)
+func inspect(t *testing.T, modules, bin string, env []string, long string) {
 	run := func(into any, args ...string) (string, error) {
 		out, err := node(t, modules, env, append([]string{inspectorCLI, bin, "stdio", "--method"}, args...)...)
 		if err == nil && into != nil {
@@ -137,8 +133,7 @@ func inspect(t *testing.T, modules string, env []string, long string) {
 
 // inspectCancelled: the only way to cancel what the Inspector's command line
 // has asked for is to interrupt it. The daemon then gives the call up.
-func inspectCancelled(t *testing.T, modules string, env []string) {
-	bin := foreignProgram(t)
+func inspectCancelled(t *testing.T, modules, bin string, env []string) {
 	inFlight := func() int {
 		cmd := exec.Command(bin, "status", "--json")
 		cmd.Env = env
@@ -260,82 +255,20 @@ func node(t *testing.T, dir string, env []string, args ...string) (string, error
 	return string(out), err
 }
 
-// foreignProgram is the path of tmux-mcpd, built from the source beside these
-// tests.
-func foreignProgram(t *testing.T) string {
-	t.Helper()
-	path, err := filepath.Abs(filepath.Join("..", ".cache", "foreign", "tmux-mcpd"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	foreignBuild.Do(func() {
-		cmd := exec.Command("go", "build", "-race="+strconv.FormatBool(raceDetector()), "-o", path, module+"/cmd/tmux-mcpd")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%q: %v: %s", cmd.Args, err, out)
-		}
-	})
-	return path
-}
-
-var foreignBuild sync.Once
-
-// raceDetector tells whether these tests run with it; so should the program.
-func raceDetector() bool {
-	info, _ := debug.ReadBuildInfo()
-	return info != nil && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
-}
-
-// foreignDaemon serves the inspect tools of a private tmux until the test ends.
-// It gives the environment in which the program finds the daemon.
-func foreignDaemon(t *testing.T, x *tmux) []string {
-	t.Helper()
-	bin := foreignProgram(t)
-	socket := filepath.Join(x.dir, "m")
-	env := append(slices.Clone(x.env), "TMUX_MCPD="+bin, "TMUX_MCPD_LISTEN="+socket, "TMUX_MCPD_TMUX_SOCKET_PATH="+x.sock,
-		"TMUX_MCPD_TMUX_BIN="+x.bin, "GORACE=atexit_sleep_ms=0")
-	cmd := exec.Command(bin, "serve")
-	cmd.Dir = x.dir
-	cmd.Env = append(slices.Clone(env), "LIBTMUX_TOOLSETS=inspect", "LIBTMUX_MCP_MAX_RESULT_LINES=10000")
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd.Stderr = w
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	w.Close()
-	lines := bufio.NewReader(r)
-	first, err := lines.ReadString('\n')
-	log := make(chan string, 1)
-	go func() {
-		rest, _ := io.ReadAll(lines)
-		r.Close()
-		log <- string(rest)
-	}()
-	t.Cleanup(func() {
-		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-			t.Errorf("the daemon had ended: %v", err)
-		}
-		late := time.AfterFunc(patience, func() { cmd.Process.Kill() })
-		defer late.Stop()
-		err := cmd.Wait() // 66 after a data race
-		if text := <-log; err != nil || t.Failed() {
-			t.Errorf("the daemon: %v: %s", err, text[max(0, len(text)-4000):])
-		}
-	})
-	if err != nil || !strings.HasPrefix(first, "tmux-mcpd: ready on ") {
-		t.Fatalf("the daemon: %v: %s", err, first)
-	}
-	return env
+// foreignDaemon serves the inspect tools of a private tmux, with answers as large
+// as can be. The environment is that in which the program finds the daemon.
+func foreignDaemon(x *tmux) (bin string, env []string) {
+	x.t.Helper()
+	d := x.daemon("LIBTMUX_TOOLSETS=inspect", "LIBTMUX_MCP_MAX_RESULT_LINES=10000")
+	return d.cmd.Path, append(slices.Clone(d.env), "TMUX_MCPD="+d.cmd.Path)
 }
 
 // TestX01BadLinesThroughTheBridge: a line that is no message costs an error, not
 // the session, and the bridge passes it on like any other.
 func TestX01BadLinesThroughTheBridge(t *testing.T) {
 	x := startTmux(t)
-	env := foreignDaemon(t, x)
-	cmd := exec.Command(foreignProgram(t), "stdio", "--no-start")
+	bin, env := foreignDaemon(x)
+	cmd := exec.Command(bin, "stdio", "--no-start")
 	cmd.Env = env
 	in, err := cmd.StdinPipe()
 	if err != nil {
