@@ -140,7 +140,15 @@ func (l listing) cut(body []byte, r *row) (rest []byte, err error) {
 // they are. Both are read alike: quoting puts no backslash before a digit or a
 // letter, so one that stands there is vis's.
 func cutText(body []byte) (text, rest []byte, ok bool) {
-	for i := 0; i < len(body); i++ {
+	plain := bytes.IndexAny(body, `|\`)
+	if plain < 0 {
+		return nil, nil, false
+	}
+	if body[plain] == '|' { // most are: no copy
+		return body[:plain:plain], body[plain+1:], true
+	}
+	text = append(make([]byte, 0, plain+32), body[:plain]...)
+	for i := plain; i < len(body); i++ {
 		switch c := body[i]; {
 		case c == '|':
 			return text, body[i+1:], true
