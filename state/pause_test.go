@@ -53,6 +53,7 @@ func (m *Mirror) streamOf(t *testing.T, id controlmode.PaneID) *stream {
 // C05: a daemon that does not read must not stop the programs. tmux pauses the
 // pane instead; the reader is told, and everything goes on.
 func TestC05PausedByTmux(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	x := newTmux(t).quiet("80", "24")
 	x.run("new-window", "-d", "-t", "main:", "cat >/dev/null")
 	m := x.mirror()

@@ -18,6 +18,7 @@ import (
 // notice by itself.
 func TestRespawnFault(t *testing.T) {
 	t.Run("Watched", func(t *testing.T) {
+		t.Parallel() // it waits more than it works
 		x := respawnTmux(t)
 		m := x.mirror()
 		_, at, err := m.StartWatch(within(t), 1, CaptureRange{})
@@ -31,11 +32,13 @@ func TestRespawnFault(t *testing.T) {
 		}
 	})
 	t.Run("NotWatched", func(t *testing.T) {
+		t.Parallel() // it waits more than it works
 		x := respawnTmux(t)
 		full(t, x.mirror())
 		x.respawns("%1")
 	})
 	t.Run("OthersWatched", func(t *testing.T) {
+		t.Parallel() // it waits more than it works
 		x := respawnTmux(t)
 		m := x.mirror()
 		if _, _, err := m.StartWatch(within(t), 0, CaptureRange{}); err != nil {

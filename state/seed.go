@@ -200,14 +200,14 @@ func (w *watches) seed(ctx context.Context, s *stream, out *Output, lead []contr
 		return err
 	}
 	seed, err := readSeed(out.pane, blocks[len(lead):])
-	switch was, ok := w.saved(s.server.ID, out.pane); {
+	switch {
 	case err != nil:
 	case seed.dead && why != transcript.Interrupted:
 		// It has ended just now: what it shows besides is news, see bury.
 		nudge(w.m.hint)
 		out.release(at)
 	default:
-		if ok && out.resume(seed, was) {
+		if was, ok := w.saved(s.server.ID, out.pane); ok && out.resume(seed, was) {
 			at = was.End
 		}
 		seed.withoutNotice()
