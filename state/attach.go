@@ -263,6 +263,7 @@ func (m *Mirror) isOwn(pid int) bool {
 // structureEvent takes every notification as a hint that something changed: it
 // runs on the reader goroutine and must not wait.
 func (m *Mirror) structureEvent(e controlmode.Event) {
+	m.noteStir(e)
 	switch e.(type) {
 	case *controlmode.Output, controlmode.BlockBegin, controlmode.BlockEnd, controlmode.Stray, controlmode.Message,
 		controlmode.PasteBufferChanged, controlmode.PasteBufferDeleted:

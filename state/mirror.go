@@ -64,6 +64,7 @@ type Mirror struct {
 	hint    chan struct{} // capacity 1: something structural changed
 	kick    chan struct{} // capacity 1: a read wants to be attached now
 	unknown atomic.Uint64
+	stirred atomic.Int64 // when tmux last told what can crash it: see awaitCalm
 	watches watches
 	journal Journal
 

@@ -206,7 +206,11 @@ func (w *watches) open(ctx context.Context, server Server, id controlmode.Sessio
 	if w.m.Model().unwelcome(id) {
 		return nil, fmt.Errorf("session %s: %w: %w", id, ErrDetached, errUnwelcome)
 	}
-	if err := w.alive(ctx, server); err != nil {
+	err := w.alive(ctx, server)
+	if err == nil && fragile(server.Version) && w.m.awaitCalm(ctx) {
+		err = w.alive(ctx, server) // it was a while ago
+	}
+	if err != nil {
 		return nil, fmt.Errorf("session %s: %w", id, err)
 	}
 	s = &stream{
