@@ -78,10 +78,14 @@ func BenchmarkReadsBesideBareCommands(b *testing.B) {
 		bare []string
 	}{
 		// The refresh itself: after a long one the next read waits, on purpose.
-		{"full against list-panes -a", func() error { _, err := m.ask(ctx, Full); return err },
-			[]string{"list-panes", "-a", "-F", paneListing.format}},
-		{"pane against display-message", func() error { _, err := m.Arrive(0).Pane(ctx, 150); return err },
-			[]string{"display-message", "-p", "-t", "%150", "x"}},
+		{
+			"full against list-panes -a", func() error { _, err := m.ask(ctx, Full); return err },
+			[]string{"list-panes", "-a", "-F", paneListing.format},
+		},
+		{
+			"pane against display-message", func() error { _, err := m.Arrive(0).Pane(ctx, 150); return err },
+			[]string{"display-message", "-p", "-t", "%150", "x"},
+		},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			var ours, bare []time.Duration
