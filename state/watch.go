@@ -438,7 +438,7 @@ func (w *watches) tend(ctx context.Context) {
 		w.tendAll(ctx, mod)
 	}
 	for _, s := range streams {
-		w.tendStream(ctx, s)
+		w.tendStream(ctx, s, mod)
 	}
 }
 
@@ -571,10 +571,13 @@ func (w *watches) evict(panes map[controlmode.PaneID]*watch) {
 	w.bytes.Store(total)
 }
 
-// tendStream mutes panes that spoke without being watched and ends a client
-// that no watched pane needs.
-func (w *watches) tendStream(ctx context.Context, s *stream) {
-	if len(*s.routes.Load()) == 0 && !w.owns(s) {
+// tendStream mutes the panes of a client that nobody watches and ends a client
+// that no watched pane needs. Panes are muted when they are seen, whether they
+// have spoken or not: one that has printed and died at once may have output left
+// that is never delivered, and its respawn can crash tmux (control-mode 12.1).
+func (w *watches) tendStream(ctx context.Context, s *stream, mod *Model) {
+	routes := *s.routes.Load()
+	if len(routes) == 0 && !w.owns(s) {
 		s.proc.Close()
 		return
 	}
@@ -583,10 +586,21 @@ func (w *watches) tendStream(ctx context.Context, s *stream) {
 	for id := range s.noisy {
 		noisy = append(noisy, id)
 	}
+	for _, p := range mod.Panes {
+		_, spoke := s.noisy[p.ID]
+		if routes[p.ID] == nil && !s.muted[p.ID] && !spoke && p.in(s.session) && mod.Server.ID == s.server.ID {
+			noisy = append(noisy, p.ID)
+		}
+	}
 	s.mu.Unlock()
 	if err := s.mute(ctx, noisy); err != nil && ctx.Err() == nil && !errors.Is(err, controlmode.ErrClosed) {
 		w.m.log.Info("mute", zap.Stringer("session", s.session), zap.Error(err))
 	}
+}
+
+// in tells whether the pane's window is linked into a session.
+func (p *Pane) in(id controlmode.SessionID) bool {
+	return slices.ContainsFunc(p.Links, func(l Link) bool { return l.Session == id })
 }
 
 // owns tells whether any watch, also a dead pane's, belongs to the client.

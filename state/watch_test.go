@@ -153,6 +153,28 @@ func TestUnwatchedPanesArePausedAndDoNotGrow(t *testing.T) {
 	}
 }
 
+// A pane that comes later is paused as soon as it is seen, even if it is silent.
+func TestNewPanesArePaused(t *testing.T) {
+	x := newTmux(t).start()
+	m := x.mirror()
+	if _, _, err := m.StartWatch(within(t), 0, CaptureRange{}); err != nil {
+		t.Fatal(err)
+	}
+	x.run("new-window", "-d", "-t", "main:", "cat")
+	s := m.streamOf(t, 0)
+	for ctx := within(t); ; {
+		s.mu.Lock()
+		muted := s.muted[1]
+		s.mu.Unlock()
+		if muted {
+			return
+		}
+		if _, err := m.Arrive(Full).Model(ctx, Full); err != nil {
+			t.Fatalf("the new pane is not paused: %v", err)
+		}
+	}
+}
+
 func TestWatchedPaneMovesToAnotherSession(t *testing.T) {
 	x := newTmux(t).start()
 	x.run("new-session", "-d", "-s", "other", "cat")
