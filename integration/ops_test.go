@@ -72,7 +72,13 @@ var ops = []op{
 	{4, func(u *user) []string { return u.maybe("-d", "swap-window", "-s", u.link(), "-t", u.link()) }},
 	{5, func(u *user) []string { return u.maybe("-d", "move-window", "-s", u.link(), "-t", u.session()+":") }},
 	{2, func(u *user) []string { return u.maybe("-k", "move-window", "-d", "-s", u.link(), "-t", u.link()) }},
-	{2, func(u *user) []string { return []string{"move-window", "-r", "-t", u.session()} }},
+	{2, func(u *user) []string {
+		s := u.session()
+		if u.twice(s) {
+			return nil
+		}
+		return []string{"move-window", "-r", "-t", s}
+	}},
 	{6, func(u *user) []string { return u.maybe("-d", "link-window", "-s", u.link(), "-t", u.session()+":") }},
 	{5, func(u *user) []string { return u.maybe("-k", "unlink-window", "-t", u.link()) }},
 	{5, func(u *user) []string { return []string{"rename-window", "-t", u.window(), u.name()} }},
@@ -183,6 +189,26 @@ func (u *user) session() string { return u.world.Sessions[u.IntN(len(u.world.Ses
 func (u *user) window() string { return u.world.Windows[u.IntN(len(u.world.Windows))].ID.String() }
 
 func (u *user) pane() string { return u.world.Panes[u.IntN(len(u.world.Panes))].ID.String() }
+
+// twice tells whether a session holds a window more than once. Renumbering such
+// a one puts tmux 3.3a into an endless loop at a later select-window, without
+// any help of ours: session_renumber_windows enters the window twice into the
+// list of last windows. (new-window -t m:1, link-window -s m:0 -t m:5,
+// new-window -t m:7; select-window 0, 5, 1, 7; move-window -r; select-window 0.)
+func (u *user) twice(session string) bool {
+	for _, w := range u.world.Windows {
+		n := 0
+		for _, l := range w.Links {
+			if l.Session.String() == session {
+				n++
+			}
+		}
+		if n > 1 {
+			return true
+		}
+	}
+	return false
+}
 
 // link is a placement of a window.
 func (u *user) link() string {
