@@ -80,29 +80,30 @@ func TestFloodBesideSleepingReader(t *testing.T) {
 	if grown := heap() - start; grown > 4*(1+textBudget)*budget {
 		t.Errorf("the heap grew by %d bytes", grown)
 	}
-	if !whole { // the race detector makes us slow enough for tmux to pause the pane
+	if !whole { // the race detector makes us slow enough to lose the chain
 		s, err := m.Since(within(t), 0, before, SinceOptions{})
-		if err != nil || s.Gap == nil || s.Gap.Reason != GapPaused || s.Missed == 0 {
-			t.Errorf("after a pause: missed %d, gap %+v, %v", s.Missed, s.Gap, err)
+		if err != nil || s.Gap == nil || s.Gap.Reason == GapEvicted {
+			t.Errorf("after the chain broke: gap %+v, %v", s.Gap, err)
 		}
-		t.Log("tmux paused the pane, so what was missed cannot be compared")
+		t.Log("the chain broke, so what was missed cannot be compared")
 		return
 	}
 	flood.checkMissed(t, before, end, total)
 	t.Logf("%d bytes, most kept %d, heap %d", total, most, heap()-start)
 }
 
-// floodEnd waits until all has been delivered, or tmux has paused the pane in
-// between: whole is then false.
+// floodEnd waits until all has been delivered, or the chain has broken in
+// between (tmux has paused the pane, or our client was replaced): whole is then
+// false. What was evicted is counted and breaks nothing.
 func (p *printer) floodEnd(before Cursor, total int) (end Cursor, whole bool) {
 	p.x.t.Helper()
 	end = before
-	for ctx := p.x.t.Context(); end.Offset < before.Offset+int64(total); {
+	for ctx := within(p.x.t); end.Offset < before.Offset+int64(total); {
 		s, err := p.m.Since(ctx, p.pane, end, SinceOptions{Raw: true, Wait: time.Second})
 		if err != nil {
 			p.x.t.Fatalf("%d of %d bytes: %v", end.Offset-before.Offset, total, err)
 		}
-		if end = s.Cursor; s.Gap != nil && s.Gap.Reason == GapPaused {
+		if end = s.Cursor; s.Gap != nil && s.Gap.Reason != GapEvicted {
 			return end, false
 		}
 	}
