@@ -73,11 +73,11 @@ var ops = []op{
 	{5, func(u *user) []string { return u.maybe("-d", "move-window", "-s", u.link(), "-t", u.session()+":") }},
 	{2, func(u *user) []string { return u.maybe("-k", "move-window", "-d", "-s", u.link(), "-t", u.link()) }},
 	{2, func(u *user) []string {
-		s := u.session()
-		if u.twice(s) {
+		s := u.world.Sessions[u.IntN(len(u.world.Sessions))]
+		if s.Group != "" || u.twice(s.ID.String()) {
 			return nil
 		}
-		return []string{"move-window", "-r", "-t", s}
+		return []string{"move-window", "-r", "-t", s.ID.String()}
 	}},
 	{6, func(u *user) []string { return u.maybe("-d", "link-window", "-s", u.link(), "-t", u.session()+":") }},
 	{5, func(u *user) []string { return u.maybe("-k", "unlink-window", "-t", u.link()) }},
@@ -190,11 +190,20 @@ func (u *user) window() string { return u.world.Windows[u.IntN(len(u.world.Windo
 
 func (u *user) pane() string { return u.world.Panes[u.IntN(len(u.world.Panes))].ID.String() }
 
-// twice tells whether a session holds a window more than once. Renumbering such
-// a one puts tmux 3.3a into an endless loop at a later select-window, without
-// any help of ours: session_renumber_windows enters the window twice into the
-// list of last windows. (new-window -t m:1, link-window -s m:0 -t m:5,
-// new-window -t m:7; select-window 0, 5, 1, 7; move-window -r; select-window 0.)
+// twice tells whether a session holds a window more than once. Neither such a
+// session nor one of a group may be renumbered here: tmux does not survive it,
+// without any help of ours.
+//
+// In a group the other sessions keep the old numbers until windows change next,
+// and can be left without a current window then; a little later the server
+// crashes (3.3a, 3.5a, 3.7c; not 3.8). Sessions a and b of one group, windows 0,
+// 5 and 7: select-window b:5, b:7; move-window -r -t a; new-window -t a:.
+//
+// A window that is in the session twice is entered twice into its list of last
+// windows, which thereby becomes a ring: 3.3a loops for ever at a later
+// select-window (session_renumber_windows). new-window -t m:1; link-window
+// -s m:0 -t m:5; new-window -t m:7; select-window 0, 5, 1, 7; move-window -r;
+// select-window 0.
 func (u *user) twice(session string) bool {
 	for _, w := range u.world.Windows {
 		n := 0
