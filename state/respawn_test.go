@@ -25,7 +25,26 @@ func TestRespawnFault(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x.respawns("%1")
+		x.respawns("%1", func(i int) string {
+			if i%2 == 0 {
+				return "" // mostly over before anybody has noticed
+			}
+			return "read x; seq 1 3000"
+		}, func() {
+			out := m.watches.panes[1].out
+			pid, err := strconv.Atoi(x.run("display-message", "-p", "-t", "%1", "#{pane_pid}"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for ctx := within(t); !out.live(pid); {
+				select {
+				case <-out.changed():
+				case <-ctx.Done():
+					t.Fatal("the new process is not watched")
+				}
+			}
+			x.run("send-keys", "-t", "%1", "Enter")
+		})
 		s, err := m.Since(within(t), 1, at, SinceOptions{})
 		if err != nil || s.Gap == nil || s.Text == "" {
 			t.Fatalf("after the respawns: %+v %v", s, err)
@@ -35,7 +54,7 @@ func TestRespawnFault(t *testing.T) {
 		t.Parallel() // it waits more than it works
 		x := respawnTmux(t)
 		full(t, x.mirror())
-		x.respawns("%1")
+		x.respawns("%1", nil, nil)
 	})
 	t.Run("OthersWatched", func(t *testing.T) {
 		t.Parallel() // it waits more than it works
@@ -44,10 +63,10 @@ func TestRespawnFault(t *testing.T) {
 		if _, _, err := m.StartWatch(within(t), 0, CaptureRange{}); err != nil {
 			t.Fatal(err)
 		}
-		x.respawns("%1") // was there when our client came
+		x.respawns("%1", nil, nil) // was there when our client came
 		x.run("new-window", "-d", "-t", "main:", "seq 1 3000")
 		x.died("%2")
-		x.respawns("%2") // came later: heard until it is paused
+		x.respawns("%2", nil, nil) // came later: heard until it is paused
 	})
 }
 
@@ -76,8 +95,9 @@ func (x *testTmux) died(pane string) {
 // respawns has the user respawn a dead pane again and again, each time 200 ms
 // after tmux has reported its death: that is the time the daemon has. A timer is
 // waited for because that time itself is what the promise is about; no other
-// event says that nothing more is going to happen.
-func (x *testTmux) respawns(pane string) {
+// event says that nothing more is going to happen. program may name another one
+// for a round, which prints only after running has been called.
+func (x *testTmux) respawns(pane string, program func(round int) string, running func()) {
 	x.t.Helper()
 	rounds := 20
 	if n, err := strconv.Atoi(os.Getenv("TMUX_MCPD_RESPAWNS")); err == nil {
@@ -92,8 +112,15 @@ func (x *testTmux) respawns(pane string) {
 		case <-limit.C:
 			x.t.Fatalf("%d respawns took too long", i)
 		}
-		if out, err := x.command("respawn-pane", "-t", pane, "seq 1 3000").CombinedOutput(); err != nil {
+		run, waits := "seq 1 3000", false
+		if program != nil && program(i) != "" {
+			run, waits = program(i), true
+		}
+		if out, err := x.command("respawn-pane", "-t", pane, run).CombinedOutput(); err != nil {
 			x.t.Fatalf("respawn %d: %v: %s", i+1, err, out)
+		}
+		if waits {
+			running()
 		}
 		x.died(pane)
 		if out, err := x.command("display-message", "-p", "#{pid}").CombinedOutput(); strings.TrimSpace(string(out)) != server {
@@ -150,7 +177,10 @@ func TestO14LastOutputOfDeadPane(t *testing.T) {
 			t.Errorf("round %d: gap %+v after %.100q", i, j.last.Gap, j.text)
 		}
 		rows := strings.Split(x.run("capture-pane", "-p", "-t", id.String()), "\n")
-		shown := strings.TrimRight(strings.Join(rows[:23], "\n"), "\n") // the last is tmux's
+		if strings.HasPrefix(rows[len(rows)-1], deathNotice) {
+			rows = rows[:len(rows)-1]
+		}
+		shown := strings.TrimRight(strings.Join(rows, "\n"), "\n")
 		// More may be told than is shown: tmux's words can stand where the last
 		// line was.
 		if !strings.Contains(j.text, shown) {

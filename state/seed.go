@@ -133,7 +133,7 @@ func (w *watches) begin(ctx context.Context, s *stream, p *watch, pid int, reaso
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", id, err)
 	}
-	w.watchProcess(p, pid)
+	w.watchProcess(s, p, pid)
 	return nil
 }
 
@@ -222,10 +222,11 @@ func (w *watches) seed(ctx context.Context, s *stream, out *Output, lead []contr
 	return err
 }
 
-// watchProcess has the pane looked at as soon as its process ends: a dead pane
-// must be paused before anybody respawns it, or an old tmux can crash
-// (control-mode 12.1). tmux itself notices the death a little later.
-func (w *watches) watchProcess(p *watch, pid int) {
+// watchProcess has the pane paused as soon as tmux has noticed that its process
+// has ended: a dead pane must be paused before anybody respawns it, or an old
+// tmux can crash (control-mode 12.1). It waits for no refresh and no turn, which
+// on a busy machine can take longer than a user's hand.
+func (w *watches) watchProcess(s *stream, p *watch, pid int) {
 	ctx, cancel := context.WithCancel(w.ctx)
 	w.mu.Lock()
 	if p.forget != nil {
@@ -239,10 +240,44 @@ func (w *watches) watchProcess(p *watch, pid int) {
 			return
 		}
 		for wait := 2 * time.Millisecond; wait < time.Second; wait *= 2 {
-			nudge(w.m.hint)
+			if dead, err := w.pauseDead(ctx, s, p.out, pid); dead || err != nil {
+				nudge(w.m.hint) // for the rest
+			}
 			if !p.out.live(pid) || !pause(ctx, wait) {
 				return
 			}
 		}
 	})
+}
+
+// pauseDead pauses a pane if it is dead.
+func (w *watches) pauseDead(ctx context.Context, s *stream, out *Output, pid int) (dead bool, err error) {
+	blocks, err := s.ask(ctx, controlmode.Request{Commands: []controlmode.Command{
+		controlmode.Cmd("display-message", "-p", "-t", out.pane.String(), "#{pane_dead}"),
+	}, Fence: true})
+	if err != nil || string(bytes.TrimSpace(blocks[0].Body)) != "1" || !out.live(pid) {
+		return false, err
+	}
+	if err := s.pauseNow(ctx, out.pane); err != nil {
+		return true, err
+	}
+	if !out.live(pid) {
+		// Somebody has respawned it, and begun to watch that process, in between:
+		// its output may be what has been paused away.
+		out.finish(s.server.ID, GapPaused)
+		w.poke()
+	}
+	return true, nil
+}
+
+// pauseNow pauses one pane, watched or not; until it has answered, what tmux
+// still delivers goes where it went.
+func (s *stream) pauseNow(ctx context.Context, id controlmode.PaneID) error {
+	s.mu.Lock()
+	s.muted[id] = true
+	s.mu.Unlock()
+	_, err := s.proc.Do(ctx, controlmode.Request{
+		Commands: []controlmode.Command{refreshClient("pause", id)}, Fence: true,
+	})
+	return err
 }

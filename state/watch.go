@@ -509,12 +509,7 @@ func (w *watches) died(ctx context.Context, mod *Model, p *watch, pane *Pane) er
 	s := p.stream
 	w.mu.Unlock()
 	if s != nil {
-		s.mu.Lock()
-		s.muted[pane.ID] = true
-		s.mu.Unlock()
-		s.proc.Do(ctx, controlmode.Request{
-			Commands: []controlmode.Command{refreshClient("pause", pane.ID)}, Fence: true,
-		}) // its error means that the client has ended, which is as good
+		s.pauseNow(ctx, pane.ID) // an error means that the client has ended, which is as good
 		s.route(pane.ID, nil)
 	}
 	return w.bury(ctx, mod, p, pane, GapPaneDied)
