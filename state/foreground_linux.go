@@ -208,3 +208,31 @@ func groupMembers(group int, terminal uint64) []process {
 	}
 	return all
 }
+
+// foregroundOf tells which process group has the terminal of a process, and the
+// process's own group; ok is false if it has none or may not be read.
+func foregroundOf(pid int) (foreground, own int, ok bool) {
+	p, err := readProcess(pid)
+	if err != nil || p.state == 'Z' || p.foreground <= 0 {
+		return 0, 0, false
+	}
+	return p.foreground, p.group, true
+}
+
+// stoppedIn tells whether a process of a group on the terminal of a process is
+// stopped.
+func stoppedIn(group, pid int) bool {
+	p, err := readProcess(pid)
+	if err != nil || group == 0 {
+		return false
+	}
+	for _, q := range groupMembers(group, p.terminal) {
+		if q.state == 'T' || q.state == 't' {
+			return true
+		}
+	}
+	return false
+}
+
+// signalGroup sends a signal to a process group.
+func signalGroup(group int, signal unix.Signal) error { return unix.Kill(-group, signal) }

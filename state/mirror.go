@@ -50,7 +50,11 @@ type Config struct {
 	// CursorFile is where it is kept, from one daemon to the next, at which
 	// places cursors stand; "" for nowhere. Its directory must exist.
 	CursorFile string
-	Log        *zap.Logger // nil for none
+	// RunDir is where commands of runs are staged, a directory of mode 0700 on a
+	// local file system, its path without special characters; "" for
+	// RunDirectory. It is made when the first run needs it.
+	RunDir string
+	Log    *zap.Logger // nil for none
 }
 
 // Mirror keeps in step with one tmux server. All methods may be called by any
@@ -69,6 +73,7 @@ type Mirror struct {
 	watches watches
 	journal Journal
 	looks   looks
+	runs    runs
 
 	mu       sync.Mutex // guards the fields that follow
 	att      *attachment
@@ -108,6 +113,7 @@ func New(cfg Config) *Mirror {
 	}
 	m.reads.ask, m.reads.publish, m.reads.started = m.ask, m.publish, make(chan struct{})
 	m.watches.init(m)
+	m.runs.init(m, cfg.RunDir)
 	m.model.Store(&Model{superseded: make(chan struct{})})
 	return m
 }
@@ -119,11 +125,13 @@ func (m *Mirror) Run(ctx context.Context) error {
 	m.reads.start(ctx, &wg)
 	wg.Go(func() { m.watches.run(ctx) })
 	wg.Go(func() { m.follow(ctx) })
+	m.runs.start(ctx)
 	m.stayAttached(ctx)
 	m.mu.Lock()
 	m.ended = true
 	m.mu.Unlock()
 	m.setDetached(ErrDetached)
+	m.runs.wait()
 	wg.Wait()
 	return ctx.Err()
 }

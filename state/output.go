@@ -46,6 +46,8 @@ type Output struct {
 	ends  []int64 // where the chunks end that came meanwhile: cursors may stand there
 	stale bool    // text must be started again before it is read
 
+	taps []*tap // of runs in the pane
+
 	audits, misses int       // screens compared, and found different
 	audited        time.Time // last start for a difference
 }
@@ -114,6 +116,9 @@ func (o *Output) epochLocked(server ServerID, reason GapReason) Cursor {
 		o.ring.append([]byte{0}, o.budget)
 		if o.text != nil {
 			o.text.Skip(1)
+		}
+		for _, t := range o.taps {
+			t.broken()
 		}
 	}
 	var salt [7]byte
@@ -205,6 +210,9 @@ func (o *Output) append(b []byte) (grew bool) {
 	defer o.mu.Unlock()
 	if !o.open || len(b) == 0 {
 		return false
+	}
+	for _, t := range o.taps {
+		t.feed(o.ring.end, b)
 	}
 	grew = o.ring.append(b, o.budget) > 0
 	if o.held >= 0 {
