@@ -280,7 +280,7 @@ var _ registry = (*table)(nil)
 // newTable makes the table. It fails on a policy that names what does not exist.
 func newTable(mirror *state.Mirror, cfg ToolConfig) (*table, error) {
 	t := &table{mirror: mirror, cfg: cfg, byName: map[string]*tool{}}
-	for _, row := range slices.Concat(listTools(), readTools(), searchTools(), optionTools()) {
+	for _, row := range slices.Concat(listTools(), readTools(), searchTools(), optionTools(), runTools()) {
 		t.byName[row.name] = row.advertisedAs(false)
 	}
 	t.byName[batchName] = batchTool(t.byName, nil).advertisedAs(false)

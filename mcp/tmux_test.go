@@ -45,7 +45,7 @@ func newRig(t testing.TB, env map[string]string) *rig {
 		os.RemoveAll(dir)
 	})
 	socket := controlmode.Socket{Path: r.sock}
-	m := state.New(state.Config{Bin: r.bin, Socket: socket, Log: zaptest.NewLogger(t)})
+	m := state.New(state.Config{Bin: r.bin, Socket: socket, Log: zaptest.NewLogger(t), RunDir: filepath.Join(dir, "runs")})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() { defer close(ended); m.Run(ctx) }()

@@ -233,6 +233,3 @@ func stoppedIn(group, pid int) bool {
 	}
 	return false
 }
-
-// signalGroup sends a signal to a process group.
-func signalGroup(group int, signal unix.Signal) error { return unix.Kill(-group, signal) }

@@ -122,6 +122,7 @@ type run struct {
 	mu      sync.Mutex // guards the fields that follow
 	now     Run
 	changed chan struct{} // closed and replaced when now changes
+	group   int           // its process group, 0 if unknown
 	early   []byte        // what came after the typed line, if it did not start
 	kept    outputOf      // once it has ended; until then its output is in the tap
 }
@@ -443,3 +444,6 @@ func (r *runs) wait() {
 	r.mu.Unlock()
 	r.wg.Wait()
 }
+
+// RunDir is where commands are staged.
+func (m *Mirror) RunDir() string { return m.runs.files.dir }

@@ -129,5 +129,7 @@ func itoa(n int) string {
 	return itoa(n/10) + string(rune('0'+n%10))
 }
 
-var _ = errors.Is
-var _ = time.Second
+var (
+	_ = errors.Is
+	_ = time.Second
+)

@@ -25,7 +25,6 @@ const (
 type follower struct {
 	r       *runs
 	j       *run
-	group   int   // the run's process group, 0 if unknown
 	seen    int64 // end of the log at the last look
 	changed time.Time
 	prompt  time.Time // since when the shell's prompt was seen, zero if it is not
@@ -87,8 +86,12 @@ func (f *follower) look(ctx context.Context) (ended bool) {
 // begun notes that the command has started, and its process group as long as it
 // has the terminal.
 func (f *follower) begun(h heard) {
-	if fg, own, ok := foregroundOf(f.j.shell); ok && fg != own && f.group == 0 {
-		f.group = fg
+	if f.group() == 0 {
+		if fg, own, ok := foregroundOf(f.j.shell); ok && fg != own {
+			f.j.mu.Lock()
+			f.j.group = fg
+			f.j.mu.Unlock()
+		}
 	}
 	if v := f.j.view(); v.Began {
 		return
@@ -100,6 +103,13 @@ func (f *follower) begun(h heard) {
 	})
 }
 
+// group is the run's process group, 0 if unknown.
+func (f *follower) group() int {
+	f.j.mu.Lock()
+	defer f.j.mu.Unlock()
+	return f.j.group
+}
+
 // believe decides whether the newest end mark is the run's own: by the status on
 // record, which the wrapper writes just before it, and by the terminal, which
 // has gone back to the shell.
@@ -108,7 +118,7 @@ func (f *follower) believe(h heard, now time.Time) bool {
 	status, _, recorded := f.j.files.status(f.j.now.ID)
 	recorded = recorded && status == e.status
 	fg, own, ok := foregroundOf(f.j.shell)
-	back := !ok || fg == own || f.group != 0 && fg != f.group
+	back := !ok || fg == own || f.group() != 0 && fg != f.group()
 	switch {
 	case recorded && (back || now.Sub(e.when) >= forgedAfter):
 	case !recorded && back && (!ok || f.atPrompt()):
@@ -197,7 +207,7 @@ func (f *follower) running(ctx context.Context, h heard, now time.Time) bool {
 		return true
 	}
 	fg, own, ok := foregroundOf(j.shell)
-	if ok && fg != own && j.view().State == RunStopped && fg == f.group { // fg
+	if ok && fg != own && j.view().State == RunStopped && fg == f.group() { // fg
 		f.r.resume(j)
 	}
 	if !f.settledAtPrompt(ctx, now) || !quiet {
@@ -207,7 +217,7 @@ func (f *follower) running(ctx context.Context, h heard, now time.Time) bool {
 	case recorded:
 		f.finish(RunCompleted, &status, math.MaxInt64, false, when, false)
 		return true
-	case stoppedIn(f.group, j.shell):
+	case stoppedIn(f.group(), j.shell):
 		f.r.suspend(j)
 		f.wait = followFast
 		return false

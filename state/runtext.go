@@ -69,6 +69,9 @@ func (m *Mirror) RunText(id string, opt RunTextOptions) (Run, RunText, error) {
 	}
 	text := kept.blank(textBudget * runOutput)
 	text.Write(raw, v.StartedAt)
+	if to := from + text.LostTo(); to > at { // more rows than can be held
+		t.Missed, at = t.Missed+to-at, to
+	}
 	d := text.Since(at-from, transcript.SinceOptions{MaxLines: opt.MaxLines, MaxBytes: opt.MaxBytes, Oldest: opt.From != nil})
 	t.Text, t.Lines, t.DroppedLines, t.OmittedBytes, t.More = d.Text, d.Lines, d.DroppedLines, d.OmittedBytes, d.More
 	cursor := placeIn(kept.epochs, from+d.Offset)
@@ -88,7 +91,8 @@ type outputOf struct {
 
 // blank is an empty screen to read the output on.
 func (k *outputOf) blank(keep int) *transcript.Transcript {
-	t := transcript.New(max(k.width, 1), max(k.height, 1), 0, transcript.ProfileFor(k.version))
+	const history = 1 << 12 // more is within keep
+	t := transcript.New(max(k.width, 1), max(k.height, 1), history, transcript.ProfileFor(k.version))
 	t.Keep(keep)
 	return t
 }
