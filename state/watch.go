@@ -21,7 +21,7 @@ type watches struct {
 	m     *Mirror
 	wake  chan struct{} // capacity 1: something to tend to
 	turn  chan struct{} // capacity 1: whoever holds its token may change what is watched
-	bytes atomic.Int64  // kept in all logs, as of the last look
+	bytes atomic.Int64  // of memory in all logs, within a step of each
 
 	mu      sync.Mutex // guards the fields that follow
 	life    ServerID   // the outputs are of this server
@@ -290,8 +290,8 @@ func (w *watches) event(s *stream, e controlmode.Event) {
 	switch e := e.(type) {
 	case *controlmode.Output:
 		if out := (*s.routes.Load())[e.Pane]; out != nil {
-			if out.append(e.Data) && w.bytes.Load() > w.m.cfg.AllBytes/2 {
-				w.poke()
+			if grew := out.append(e.Data); grew != 0 && w.bytes.Add(grew) > w.m.cfg.AllBytes {
+				w.evict()
 			}
 			return
 		}

@@ -41,7 +41,7 @@ func (t *Transcript) Reseed(s SeedState, why Reason) error {
 		pairs = withText(old, pairs)
 	}
 	older := 0
-	if t.history.keep > 0 {
+	if t.history.budget > 0 {
 		older = olderRows(old, pairs, t.history.len())
 	}
 	n.adopt(t, why)
@@ -90,7 +90,7 @@ func olderRows(old []known, pairs [][2]int, history int) int {
 // have some of them still; here they only serve readers.
 func (t *Transcript) keepOlder(from *Transcript, n int) {
 	own := t.history
-	t.history = history{limit: own.limit, keep: from.history.keep}
+	t.history = history{limit: own.limit, budget: from.history.budget}
 	add := func(h *history, i int) {
 		p := h.at(i)
 		t.history.add(*p, max(p.changed, p.endedAt()))
