@@ -25,6 +25,7 @@ import (
 type Output struct {
 	pane   controlmode.PaneID
 	budget int
+	by     maker
 
 	mu     sync.Mutex // guards the fields that follow
 	ring   ring
@@ -118,9 +119,9 @@ func (o *Output) epochLocked(server ServerID, reason GapReason) Cursor {
 			o.text.Skip(1)
 		}
 	}
-	var salt [7]byte
+	var salt [4]byte
 	rand.Read(salt[:])
-	s := newStream(server, o.pane, salt)
+	s := newStream(server, o.pane, o.by, salt)
 	o.epochs = append(o.epochs, epoch{s, o.ring.end, reason})
 	if len(o.epochs) > maxEpochs {
 		o.epochs = append(o.epochs[:0], o.epochs[len(o.epochs)-maxEpochs:]...)

@@ -91,7 +91,7 @@ func TestOutputEpochs(t *testing.T) {
 	if s = o.raw(t, second); string(s.Raw) != "two" || s.Gap != nil {
 		t.Fatalf("within the newest: %q, gap %+v", s.Raw, s.Gap)
 	}
-	if s = o.raw(t, Cursor{newStream(testServer, 7, [7]byte{1}), 99}); s.Gap == nil || s.Gap.Reason != GapRespawned {
+	if s = o.raw(t, Cursor{newStream(testServer, 7, maker{}, [4]byte{1}), 99}); s.Gap == nil || s.Gap.Reason != GapRespawned {
 		t.Fatalf("unknown stream: gap %+v", s.Gap)
 	}
 	for _, off := range []int64{second.Offset + 4, second.Offset - 1} {

@@ -37,8 +37,15 @@ func (t *Transcript) Reseed(s SeedState, why Reason) error {
 	}
 	old, fresh := t.knownLines(), n.knownLines()
 	pairs := match(old, fresh)
+	torn, head := [2]int{}, ""
 	if why == Interrupted {
 		pairs = withText(old, pairs)
+		var ok bool
+		if torn, head, ok = t.tornLine(n, old, fresh, pairs); ok {
+			pairs = withTorn(pairs, torn)
+		} else {
+			head = ""
+		}
 	}
 	older := 0
 	if t.history.budget > 0 {
@@ -46,6 +53,9 @@ func (t *Transcript) Reseed(s SeedState, why Reason) error {
 	}
 	n.adopt(t, why)
 	n.carry(t, old, fresh, pairs, why)
+	if head != "" {
+		n.goOn(fresh[torn[1]].line, head)
+	}
 	n.partials = t.movedPartials(n, old, fresh, pairs)
 	if why != Corrected {
 		n.orphans = leftOver(old, fresh, pairs, older, why)
