@@ -42,11 +42,13 @@ const (
 
 // The words of a capability row.
 const (
-	reachNone    = "none"
-	reachInput   = "pane-input"
-	reachCommand = "pane-command"
+	reachNone       = "none"
+	reachConfigured = "configured-process"
+	reachInput      = "pane-input"
+	reachCommand    = "pane-command"
 
 	effectObserve = "observe"
+	effectChange  = "change"
 	effectDelete  = "delete"
 
 	classMetadata      = "tmux-metadata"
@@ -158,6 +160,14 @@ func binding[T any](name string, params []param) func(dst reflect.Value, values 
 func (t *tool) describeClass() string {
 	has := func(class string) bool { return slices.Contains(t.classes, class) }
 	switch {
+	case t.toolset == teardown:
+		return "Deletes what is in tmux; takes no command."
+	case t.reach == reachConfigured:
+		return "Starts the program that tmux is configured to start; takes no command."
+	case t.reach == reachInput:
+		return "Gives input to the program in a pane; a shell there runs it with the user's rights."
+	case t.reach == reachCommand:
+		return "Runs a shell command with the user's rights."
 	case t.toolset != inspect:
 		return "Changes tmux; the caller supplies nothing that is executed."
 	case has(classTerminal):
@@ -277,7 +287,9 @@ var _ registry = (*table)(nil)
 // rules of contract 1.7.
 func newTable(mirror *state.Mirror, cfg ToolConfig) (*table, error) {
 	t := &table{mirror: mirror, cfg: cfg, byName: map[string]*tool{}}
-	for _, row := range slices.Concat(listTools(), readTools(), searchTools(), optionTools()) {
+	for _, row := range slices.Concat(listTools(), readTools(), searchTools(), optionTools(),
+		manageTools(),
+	) {
 		t.byName[row.name] = row.settle(cfg.Precise)
 	}
 	t.byName[batchName] = batchTool(t.byName, nil).settle(cfg.Precise)
