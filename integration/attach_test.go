@@ -171,8 +171,7 @@ func TestC17FloodedClientsLeave(t *testing.T) {
 			x.run("split-window", "-d", "-t", "%0", "exec cat")
 			m, stop := x.mirrorUntil(func(c *state.Config) { c.Transport = transport })
 			flags := func() string {
-				// Without pids: behind a flood that the race detector makes too fast
-				// for us, one client may take the place of another.
+				// Without pids: one client may take the place of another, see below.
 				all := strings.Split(x.run("list-clients", "-F", "#{s/focused,//:client_flags}"), "\n")
 				slices.Sort(all)
 				return strings.Join(all, "\n")
@@ -196,8 +195,12 @@ func TestC17FloodedClientsLeave(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if after := flags(); after != before {
-				t.Errorf("flags were\n%s\nand are\n%s", before, after)
+			// Behind a flood too fast for us (the race detector) a client can be
+			// about to be replaced, and so be missing here.
+			for line := range strings.Lines(flags() + "\n") {
+				if !strings.Contains(before+"\n", line) {
+					t.Errorf("flags were\n%s\nand are\n%s", before, line)
+				}
 			}
 			stop()
 			until(t, "no client left", func() bool { return flags() == "" })

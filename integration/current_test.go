@@ -23,9 +23,14 @@ func TestP1ReadsAreCurrent(t *testing.T) {
 	t.Logf("TMUX_MCPD_ORACLE_SEED=%d", seed)
 	x := startTmux(t)
 	m := x.mirror()
+	// All are there before one begins: below 3.7 a session's new name can crash a
+	// tmux that another control client is just attaching to.
+	all := make([]*writer, writers)
+	for i := range all {
+		all[i] = newWriter(x, m, i, rand.New(rand.NewPCG(seed, uint64(i))))
+	}
 	var wg sync.WaitGroup
-	for i := range writers {
-		w := newWriter(x, m, i, rand.New(rand.NewPCG(seed, uint64(i))))
+	for i, w := range all {
 		wg.Go(func() {
 			for n := range rounds / writers {
 				if err := w.round(n); err != nil {

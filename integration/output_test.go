@@ -65,7 +65,9 @@ func TestC05StoppedReaderFreezesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		at, gap = s.Cursor, s.Gap
-		if gap != nil && (gap.Reason != state.GapPaused || gap.Bytes != nil) {
+		// Attached: tmux 3.3a never answers a client again that it pauses with an
+		// answer queued, here the fence of this very read, and it is replaced.
+		if gap != nil && (gap.Reason != state.GapPaused && gap.Reason != state.GapAttached || gap.Bytes != nil) {
 			t.Errorf("gap %+v", gap)
 		}
 	}

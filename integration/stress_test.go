@@ -2,26 +2,31 @@ package integration
 
 import (
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
 )
 
-// TestP2CounterThroughDaemon: a pane prints a counter as fast as it can. Each
-// snapshot, the delta from its cursor and the delta from that one's are the
-// counter: no number is missing or repeated, and what is reported as dropped or
-// missed is exactly what is missing.
+// TestP2CounterThroughDaemon: a pane prints a counter. Each snapshot, the delta
+// from its cursor and the delta from that one's are the counter: no number is
+// missing or repeated, and what is reported as dropped or missed is exactly what
+// is missing.
 //
-// The daemon is the ordinary one: with the race detector it is slower than tmux,
-// which then pauses the pane.
-//
-// TMUX_MCPD_ROUNDS is how many snapshots (200).
+// The counter runs in bursts. TMUX_MCPD_ROUNDS (how many snapshots, 200) makes it
+// run as fast as it can: that is for a machine that does nothing else, as a daemon
+// slower than tmux has the pane paused, and then nobody can say what is missing.
+// The daemon is built without the race detector for the same reason.
 func TestP2CounterThroughDaemon(t *testing.T) {
 	rounds := number(t, "TMUX_MCPD_ROUNDS", 200)
+	counting := "i=1; while :; do seq -f %.0f $i $((i+499)); i=$((i+500)); sleep 0.01; done"
+	if os.Getenv("TMUX_MCPD_ROUNDS") != "" {
+		counting = "exec seq -f %.0f 1 1000000000000"
+	}
 	x := startTmux(t)
 	// So that what scrolls by between two calls can still be told.
 	x.run("set-option", "-g", "history-limit", "20000")
-	pane := x.run("new-window", "-d", "-P", "-F", "#{pane_id}", "exec seq -f %.0f 1 1000000000000")
+	pane := x.run("new-window", "-d", "-P", "-F", "#{pane_id}", counting)
 	until(t, "a screen full of it", func() bool {
 		return x.run("display-message", "-p", "-t", pane, "#{?#{e|>:#{history_size},50},yes,no}") == "yes"
 	})
@@ -36,8 +41,10 @@ func TestP2CounterThroughDaemon(t *testing.T) {
 			t.Fatalf("round %d: snapshot: %v", i, err)
 		}
 		cursor, _ := meta["tmux-mcpd/cursor"].(string)
-		if cursor == "" {
-			t.Fatalf("round %d: no cursor in %v", i, meta)
+		if cursor == "" { // the pane is paused at this moment
+			broken++
+			c.ok(nil, "capture_since", args{"paneId": pane})
+			continue
 		}
 		for n := range 2 {
 			var d since

@@ -119,10 +119,16 @@ func (m *Mirror) serverListens() bool {
 // says why it ended and is never nil; served is for how long it was attached, 0
 // if it never was.
 func (m *Mirror) attachOnce(ctx context.Context) (served time.Duration, err error) {
+	m.awaitCalm(ctx) // the session we were on may be the first of several to go
 	session, err := m.someSession(ctx)
 	if err != nil {
 		return 0, emptyServer(err)
 	}
+	leave, err := m.door.pass(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer leave()
 	proc, err := m.startClient(session, "no-output", m.cfg.Timeout, m.structureEvent)
 	if err != nil {
 		return 0, err
@@ -140,6 +146,7 @@ func (m *Mirror) attachOnce(ctx context.Context) (served time.Duration, err erro
 	defer limit.Stop()
 	select {
 	case <-proc.Ready():
+		leave()
 	case <-proc.Done():
 		return fail(fmt.Errorf("attach to %s", session))
 	case <-limit.C:
@@ -165,6 +172,9 @@ func (m *Mirror) attachOnce(ctx context.Context) (served time.Duration, err erro
 	err = <-ended
 	if err == nil {
 		err = errors.New("tmux ended the control client")
+	}
+	if fragile(server.Version) {
+		m.stirred.Store(time.Now().UnixNano())
 	}
 	return max(time.Since(begin), 1), err
 }
@@ -354,6 +364,13 @@ func (m *Mirror) Do(ctx context.Context, req controlmode.Request) (controlmode.R
 	att, err := m.attached(ctx)
 	if err != nil {
 		return controlmode.Reply{}, err
+	}
+	if fragile(att.server.Version) && stirs(req) {
+		leave, err := m.door.pass(ctx)
+		if err != nil {
+			return controlmode.Reply{}, err
+		}
+		defer leave()
 	}
 	return att.proc.Do(ctx, req)
 }

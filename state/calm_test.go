@@ -2,6 +2,8 @@ package state
 
 import (
 	"context"
+	"strconv"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,5 +53,43 @@ func TestAwaitCalm(t *testing.T) {
 		if fragile(version) != want {
 			t.Errorf("fragile(%q)", version)
 		}
+	}
+}
+
+// What the daemon itself does to a fragile server never meets an attachment of
+// its own: sessions are renamed and buffers set without a pause while a stream
+// client attaches to each of many sessions.
+func TestOwnCommandsKeepOutOfOwnAttaching(t *testing.T) {
+	t.Parallel()
+	const sessions = 10
+	x := newTmux(t).start()
+	for i := range sessions {
+		x.run("new-session", "-d", "-s", "s"+strconv.Itoa(i), "exec cat")
+	}
+	m := x.mirror()
+	before := full(t, m)
+	var wg sync.WaitGroup
+	ctx, cancel := context.WithCancel(within(t))
+	for _, args := range [][]string{{"rename-session", "-t", "$0"}, {"set-buffer", "-b", "own"}} {
+		wg.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				cmd := controlmode.Cmd(args[0], append(args[1:], "n"+strconv.Itoa(n))...)
+				if _, err := m.Do(within(t), controlmode.Request{Commands: []controlmode.Command{cmd}}); err != nil {
+					t.Errorf("%s %d: %v", args[0], n, err)
+					return
+				}
+			}
+		})
+	}
+	for _, p := range before.Panes {
+		if _, _, err := m.StartWatch(within(t), p.ID, CaptureRange{}); err != nil {
+			t.Errorf("watch %s: %v", p.ID, err)
+			break
+		}
+	}
+	cancel()
+	wg.Wait()
+	if m.Status().StreamsOpen != sessions+1 || full(t, m).Server.ID != before.Server.ID {
+		t.Errorf("status %+v", m.Status())
 	}
 }

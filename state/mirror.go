@@ -65,6 +65,7 @@ type Mirror struct {
 	kick    chan struct{} // capacity 1: a read wants to be attached now
 	unknown atomic.Uint64
 	stirred atomic.Int64 // when tmux last told what can crash it: see awaitCalm
+	door    door
 	watches watches
 	journal Journal
 
@@ -101,7 +102,7 @@ func New(cfg Config) *Mirror {
 	}
 	m := &Mirror{
 		cfg: cfg, log: cfg.Log, path: cfg.Socket.Abs(os.Getenv, os.Getuid()),
-		hint: make(chan struct{}, 1), kick: make(chan struct{}, 1),
+		hint: make(chan struct{}, 1), kick: make(chan struct{}, 1), door: make(door, 1),
 		changed: make(chan struct{}), reason: ErrDetached, since: time.Now(), own: map[int]ownClient{},
 	}
 	m.reads.ask, m.reads.publish, m.reads.started = m.ask, m.publish, make(chan struct{})

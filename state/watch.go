@@ -216,6 +216,11 @@ func (w *watches) open(ctx context.Context, server Server, id controlmode.Sessio
 		noisy: map[controlmode.PaneID]struct{}{}, paused: map[controlmode.PaneID]struct{}{},
 	}
 	s.routes.Store(&map[controlmode.PaneID]*Output{})
+	leave, err := w.m.door.pass(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	proc, err := w.m.startClient(id, "pause-after=3", min(w.m.cfg.Timeout, streamTimeout), func(e controlmode.Event) { w.event(s, e) })
 	if err != nil {
 		return nil, err
@@ -229,7 +234,9 @@ func (w *watches) open(ctx context.Context, server Server, id controlmode.Sessio
 		w.closed(s, err)
 	})
 	w.mu.Unlock()
-	if err = s.awaitReady(ctx); err == nil {
+	err = s.awaitReady(ctx)
+	leave()
+	if err == nil {
 		err = w.muteOthers(ctx, s)
 	}
 	if err != nil {
@@ -312,6 +319,8 @@ func (w *watches) event(s *stream, e controlmode.Event) {
 		nudge(w.m.hint) // a watched pane may have ended, or have another size
 	case controlmode.Unknown:
 		w.m.unknown.Add(1)
+	default:
+		w.m.noteStir(e)
 	}
 }
 
