@@ -173,7 +173,7 @@ func moveWindow(ctx context.Context, c *call, a moveWindowArgs) (*toolResult, er
 		words = append([]string{"-d"}, words...)
 	}
 	if _, err := c.write(ctx, write{
-		life: m.Server.ID, sessions: true, look: "list_windows",
+		life: m.Server.ID, look: "list_windows",
 		commands: []controlmode.Command{controlmode.Cmd("move-window", words...)},
 	}); err != nil {
 		return nil, err
@@ -214,7 +214,7 @@ func renameSession(ctx context.Context, c *call, a renameSessionArgs) (*toolResu
 		return nil, err
 	}
 	if _, err := c.write(ctx, write{
-		life: m.Server.ID, sessions: true, look: "list_sessions",
+		life: m.Server.ID, look: "list_sessions",
 		commands: []controlmode.Command{
 			controlmode.Cmd("rename-session", "-t", s.ID.String(), "--", controlmode.LiteralFormat(a.Name)),
 		},

@@ -12,7 +12,6 @@ import (
 type write struct {
 	life     state.ServerID // of the model the ids are from; zero if it names none
 	commands []controlmode.Command
-	sessions bool   // it may create, rename or end a session
 	look     string // the tool that shows whether it was done
 }
 
@@ -20,11 +19,7 @@ type write struct {
 // the answers.
 func (c *call) write(ctx context.Context, w write) ([]string, error) {
 	req := controlmode.Request{Commands: w.commands, Fence: true}
-	do := c.table.mirror.Write
-	if w.sessions {
-		do = c.table.mirror.WriteSessions
-	}
-	reply, err := do(ctx, w.life, req)
+	reply, err := c.table.mirror.Write(ctx, w.life, req)
 	if err != nil {
 		return nil, unsure(err, w.look)
 	}
