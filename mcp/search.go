@@ -3,7 +3,7 @@ package mcp
 import (
 	"context"
 	"fmt"
-	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -26,13 +26,14 @@ func searchTools() []*tool {
 	lines := param{name: "maxLines", kind: kindInteger, hidden: true, positive: true}
 	return []*tool{define(tool{
 		name: "search_panes", title: "Search panes", toolset: inspect,
-		doc: "Finds text in what panes show, row by row, optionally with some of their history. Says which limit " +
-			"ended the search if one did.",
-		tables: state.Panes,
+		doc: "Finds text in what panes show, line by line with wrapped rows joined, optionally with some of their " +
+			"history. Says which limit ended the search if one did. The cursor of a match is its place in the pane's " +
+			"output, which stays when lines scroll or are wrapped anew.",
+		tables: state.Places,
 		params: append(sessionParams(false, "Only panes of this session: an id such as $1, or an exact name."),
 			param{name: "pattern", required: true, minLen: 1, doc: "Text to find, case-sensitive; or with regex a regular expression."},
 			param{name: "regex", kind: kindBoolean, doc: "Take pattern as a regular expression (RE2 syntax)."},
-			param{name: "maxMatchesPerPane", kind: kindInteger, positive: true, doc: "Most matching rows of each pane. Default 5."},
+			param{name: "maxMatchesPerPane", kind: kindInteger, positive: true, doc: "Most matching lines of each pane. Default 5."},
 			param{name: "scrollbackLines", kind: kindInteger, doc: "Rows of history to search too. Default 0."},
 			lines),
 		output: output(searchOut()), reach: reachNone, effects: []string{effectObserve},
@@ -45,7 +46,9 @@ func searchOut() map[string]schema {
 		"capturesByteClamped":      booleanOut(),
 		"effectiveScrollbackLines": integerOut(),
 		"matches": arrayOut(objectOut(map[string]schema{
-			"lineNumber": integerOut().with("description", "Row within the searched part of the pane, from 1."),
+			"cursor": orNull(patternOut(state.CursorPattern)).with("description",
+				"The place in the pane's output just after the line's last change; null if the pane is not watched."),
+			"lineNumber": integerOut().with("description", "Line within the searched part of the pane, from 1."),
 			"paneId":     patternOut(panePattern),
 			"placements": arrayOut(placementOut(nil)),
 			"text":       stringOut(),
@@ -77,6 +80,7 @@ type search struct {
 	perPane    int
 	total      int // most matches
 	scrollback int
+	until      time.Time
 
 	lines, bytes int
 	found        [][]byte
@@ -96,18 +100,11 @@ func searchPanes(ctx context.Context, c *call, a searchArgs) (*toolResult, error
 	}
 	s.scrollback = int(min(a.ScrollbackLines, int64(c.sel.limits.lines)))
 	s.clampedScrollback = int64(s.scrollback) < a.ScrollbackLines
-	s.matches = func(line string) bool { return strings.Contains(line, a.Pattern) }
-	if a.Regex {
-		re, err := regexp.Compile(a.Pattern)
-		if err != nil {
-			return nil, &problem{
-				reason: "pattern is not a regular expression: " + strings.TrimPrefix(err.Error(), "error parsing regexp: "),
-				hint:   "The syntax is RE2: no look-around, no back-references. Leave regex out to find the text itself.",
-			}
-		}
-		s.matches = re.MatchString
+	var err error
+	if s.matches, err = compilePattern(a.Pattern, a.Regex); err != nil {
+		return nil, err
 	}
-	m, err := c.model(ctx, state.Panes)
+	m, err := c.model(ctx, state.Places)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +115,7 @@ func searchPanes(ctx context.Context, c *call, a searchArgs) (*toolResult, error
 	if len(rows) > searchPaneLimit {
 		rows, s.clampedPanes = rows[:searchPaneLimit], true
 	}
-	last := s.run(ctx, c.table.mirror.Capture, rows)
+	last := s.run(ctx, c.table.mirror, rows)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -128,72 +125,110 @@ func searchPanes(ctx context.Context, c *call, a searchArgs) (*toolResult, error
 	return s.result(), nil
 }
 
-// capturer is Mirror.Capture.
-type capturer func(context.Context, controlmode.PaneID, state.CaptureRange) (*state.Capture, error)
-
-type shotOf struct {
-	shot *state.Capture
-	err  error
+// screens is where a search reads what panes show; Mirror is one.
+type screens interface {
+	Shown(context.Context, []controlmode.PaneID) *state.Shown
+	Capture(context.Context, controlmode.PaneID, state.CaptureRange) (*state.Capture, error)
 }
 
-// run captures the panes and looks at them in order. It returns the error of
-// the last capture that failed.
-func (s *search) run(ctx context.Context, capture capturer, panes []*state.Pane) (last error) {
-	started := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, searchTime)
-	r := state.CaptureRange{RowBytes: resultCeiling}
-	if s.scrollback > 0 {
-		start := -s.scrollback
-		r.Start = &start
+// run looks at the panes in order: at the transcripts of watched ones, at
+// captures of the others. It returns the error of the last capture that failed.
+func (s *search) run(ctx context.Context, from screens, panes []*state.Pane) (last error) {
+	s.until = time.Now().Add(searchTime)
+	ctx, cancel := context.WithDeadline(ctx, s.until)
+	ids := make([]controlmode.PaneID, len(panes))
+	for i, p := range panes {
+		ids[i] = p.ID
 	}
-	shots, done := captureAll(ctx, capture, panes, r)
+	shown := from.Shown(ctx, ids)
+	shots, done := s.captureAll(ctx, from, slices.DeleteFunc(ids, shown.Has))
 	defer func() {
 		cancel()
 		<-done
 	}()
-	for i, p := range panes {
-		got := <-shots[i]
-		if time.Since(started) >= searchTime {
-			s.clampedTime, s.truncated = true, true
-			return last
-		}
-		if got.err != nil {
-			s.failed++
-			last = got.err
-			continue
+	for _, p := range panes {
+		lines, ok := shown.Lines(p.ID, s.scrollback)
+		if !ok {
+			var got shotOf
+			if shots[p.ID] != nil {
+				got = <-shots[p.ID]
+			} else {
+				got = s.capture(ctx, from, p.ID)
+			}
+			if s.late() {
+				return last
+			}
+			if got.err != nil {
+				s.failed++
+				last = got.err
+				continue
+			}
+			s.clampedCaptures = s.clampedCaptures || got.shot.ByteClamped
+			lines = got.lines()
 		}
 		s.searched++
-		s.clampedCaptures = s.clampedCaptures || got.shot.ByteClamped
-		if !s.pane(p, got.shot) {
+		if !s.pane(p, lines) {
 			return last
 		}
 	}
 	return last
 }
 
+// late notes that the time is over.
+func (s *search) late() bool {
+	if time.Now().Before(s.until) {
+		return false
+	}
+	s.clampedTime, s.truncated = true, true
+	return true
+}
+
+type shotOf struct {
+	shot *state.Capture
+	err  error
+}
+
+func (got shotOf) lines() []state.ShownLine {
+	lines := make([]state.ShownLine, len(got.shot.Lines))
+	for i, l := range got.shot.Lines {
+		lines[i].Text = l
+	}
+	return lines
+}
+
+func (s *search) capture(ctx context.Context, from screens, id controlmode.PaneID) (got shotOf) {
+	r := state.CaptureRange{Join: true, RowBytes: resultCeiling}
+	if s.scrollback > 0 {
+		start := -s.scrollback
+		r.Start = &start
+	}
+	got.shot, got.err = from.Capture(ctx, id, r)
+	return got
+}
+
 // captureAll captures panes, a few at a time. Each capture arrives on its own
 // channel, which takes it even if nobody reads; done is closed when all have
 // ended, which they do soon after ctx.
-func captureAll(ctx context.Context, capture capturer, panes []*state.Pane, r state.CaptureRange) (shots []chan shotOf, done chan struct{}) {
-	shots, done = make([]chan shotOf, len(panes)), make(chan struct{})
-	for i := range shots {
-		shots[i] = make(chan shotOf, 1)
+func (s *search) captureAll(ctx context.Context, from screens, ids []controlmode.PaneID) (shots map[controlmode.PaneID]chan shotOf, done chan struct{}) {
+	shots, done = make(map[controlmode.PaneID]chan shotOf, len(ids)), make(chan struct{})
+	for _, id := range ids {
+		shots[id] = make(chan shotOf, 1)
 	}
 	slots := make(chan struct{}, searchConcurrent)
 	go func() {
 		defer close(done)
 		var wg sync.WaitGroup
 		defer wg.Wait()
-		for i, p := range panes {
+		for _, id := range ids {
+			shot := shots[id]
 			select {
 			case slots <- struct{}{}:
 			case <-ctx.Done():
-				shots[i] <- shotOf{err: context.Cause(ctx)}
+				shot <- shotOf{err: context.Cause(ctx)}
 				continue
 			}
 			wg.Go(func() {
-				shot, err := capture(ctx, p.ID, r)
-				shots[i] <- shotOf{shot, err}
+				shot <- s.capture(ctx, from, id)
 				<-slots
 			})
 		}
@@ -201,19 +236,25 @@ func captureAll(ctx context.Context, capture capturer, panes []*state.Pane, r st
 	return shots, done
 }
 
-// pane looks through one capture. It reports whether the search may go on.
-func (s *search) pane(p *state.Pane, shot *state.Capture) bool {
+// timeEvery is after how many lines the clock is looked at.
+const timeEvery = 16
+
+// pane looks through what one pane shows. It reports whether the search may go on.
+func (s *search) pane(p *state.Pane, lines []state.ShownLine) bool {
 	hits := 0
-	for i, line := range shot.Lines {
+	for i, line := range lines {
 		s.lines++
-		s.bytes += len(line) + 1
+		s.bytes += len(line.Text) + 1
 		s.clampedLines = s.clampedLines || s.lines > searchLineLimit
 		s.clampedBytes = s.clampedBytes || s.bytes > searchByteLimit
 		if s.clampedLines || s.clampedBytes {
 			s.truncated = true
 			return false
 		}
-		if !s.matches(line) {
+		if s.lines%timeEvery == 0 && s.late() {
+			return false
+		}
+		if !s.matches(line.Text) {
 			continue
 		}
 		if hits == s.perPane {
@@ -230,12 +271,17 @@ func (s *search) pane(p *state.Pane, shot *state.Capture) bool {
 }
 
 // add appends a match while the answer has room.
-func (s *search) add(p *state.Pane, number int, line string) bool {
+func (s *search) add(p *state.Pane, number int, line state.ShownLine) bool {
 	if len(s.found) == s.total {
 		return false
 	}
 	var o object
 	o.open()
+	if line.At == (state.Cursor{}) {
+		o.null("cursor")
+	} else {
+		o.string("cursor", line.At.String())
+	}
 	o.int("lineNumber", number)
 	o.string("paneId", p.ID.String())
 	o.key("placements")
@@ -247,12 +293,12 @@ func (s *search) add(p *state.Pane, number int, line string) bool {
 		o.b = appendPlacement(o.b, &p.Links[i], false)
 	}
 	o.b = append(o.b, ']')
-	o.string("text", line)
+	o.string("text", line.Text)
 	o.string("windowName", clean(p.WindowName))
 	o.close()
 	text := append([]byte(p.ID.String()), ' ')
 	text = appendPlaces(text, p.Links)
-	text = fmt.Appendf(text, " line %d: %s\n", number, inline(line))
+	text = fmt.Appendf(text, " line %d: %s\n", number, inline(line.Text))
 	if s.size+len(o.b)+1 > viewCeiling || len(s.text)+len(text) > viewCeiling {
 		return false
 	}
@@ -278,7 +324,7 @@ func (s *search) result() *toolResult {
 	o.int("panesSearched", s.searched)
 	o.bool("scrollbackClamped", s.clampedScrollback)
 	o.close()
-	n := notices{fmt.Sprintf("%s in %s", plural(len(s.found), "matching row"), plural(s.searched, "pane"))}
+	n := notices{fmt.Sprintf("%s in %s", plural(len(s.found), "matching line"), plural(s.searched, "pane"))}
 	n.add(s.failed > 0, "%s could not be read", plural(s.failed, "pane"))
 	n.add(s.truncated, "a limit ended the search; there may be more matches")
 	if len(s.found) == 0 {

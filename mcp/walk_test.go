@@ -59,7 +59,8 @@ var (
 		"call_read_tools_batch.results[].error", "call_read_tools_batch.results[].result", "call_read_tools_batch.stoppedAt",
 		"capture_pane.effectiveEnd", "capture_pane.effectiveStart", "capture_since.cursor",
 		"capture_since.gap", "capture_since.gap|.bytes", "capture_since.rawBase64",
-		"get_server_info.pid", "get_server_info.socketPath", "show_environment.environment{}", "show_option.value",
+		"get_server_info.pid", "get_server_info.socketPath", "search_panes.matches[].cursor",
+		"show_environment.environment{}", "show_option.value",
 	}
 	free = []string{
 		"call_read_tools_batch.results[].result|.content[]", "call_read_tools_batch.results[].result|.structuredContent{}",

@@ -106,7 +106,7 @@ func checkTables(m *Model, bad func(string, ...any)) {
 	}{
 		{Sessions, "sessions", len(m.Sessions)},
 		{Windows, "windows", len(m.Windows)},
-		{Panes, "panes", len(m.Panes)},
+		{Panes | Places, "panes", len(m.Panes)},
 		{Clients, "clients", len(m.Clients)},
 	} {
 		if m.Have&t.table == 0 && t.rows > 0 {

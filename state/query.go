@@ -88,6 +88,17 @@ var (
 		}, nil)
 )
 
+// placeListing is what Places holds.
+var placeListing = newListing(
+	[]string{"pane_id", "window_id", "session_id", "window_index", "pane_width", "pane_height", "window_active"},
+	[]string{"session_name", "window_name"})
+
+// shownListing is what a transcript is compared with, of many panes at once:
+// tmux takes about a microsecond for every word of every pane.
+var shownListing = newListing([]string{
+	"pane_id", "pane_width", "pane_height", "history_size", "cursor_x", "cursor_y", "alternate_on", "pane_pid", "pane_dead",
+}, nil)
+
 // row is one parsed row; its words point into the reply.
 type row struct {
 	words [][]byte
@@ -320,13 +331,36 @@ func readPanes(body []byte, one bool) (all []*Pane, elsewhere bool, err error) {
 		})
 		elsewhere = elsewhere || one && !bytes.Equal(r.texts[7], r.texts[0])
 	})
-	all = make([]*Pane, 0, len(byID))
+	return sortPanes(byID), elsewhere, err
+}
+
+// readPlaces reads rows of placeListing.
+func readPlaces(body []byte) ([]*Pane, error) {
+	byID := map[controlmode.PaneID]*Pane{}
+	err := placeListing.each(body, func(r *row) {
+		id := controlmode.PaneID(r.id(0, '%'))
+		p := byID[id]
+		if p == nil {
+			p = &Pane{
+				ID: id, Window: controlmode.WindowID(r.id(1, '@')), Width: r.num(4), Height: r.num(5), WindowName: r.text(1),
+			}
+			byID[id] = p
+		}
+		p.Links = append(p.Links, Link{
+			Session: controlmode.SessionID(r.id(2, '$')), SessionName: r.text(0), Index: r.num(3), Active: r.flag(6),
+		})
+	})
+	return sortPanes(byID), err
+}
+
+func sortPanes(byID map[controlmode.PaneID]*Pane) []*Pane {
+	all := make([]*Pane, 0, len(byID))
 	for _, p := range byID {
 		sortLinks(p.Links)
 		all = append(all, p)
 	}
 	slices.SortFunc(all, func(a, b *Pane) int { return int(a.ID) - int(b.ID) })
-	return all, elsewhere, err
+	return all
 }
 
 func sortLinks(l []Link) {

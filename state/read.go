@@ -154,6 +154,12 @@ func (o *Output) probe() (p probe) {
 	return p
 }
 
+// agrees tells whether the transcript stood as the grid of that instant.
+func (p probe) agrees(g grid) bool {
+	return p.ok && !p.stale && p.width == g.width && p.height == g.height &&
+		p.x == g.cursorX && p.y == g.cursorY && p.history == g.history && p.alternate == g.alternate
+}
+
 // audit compares what a transcript thought with what tmux said at the same
 // instant and answers why it must be started again, if it must.
 func (o *Output) audit(p probe, g grid) (why transcript.Reason, again bool) {
@@ -168,7 +174,7 @@ func (o *Output) audit(p probe, g grid) (why transcript.Reason, again bool) {
 		return transcript.Rewrapped, true
 	}
 	o.audits++
-	if p.x == g.cursorX && p.y == g.cursorY && p.history == g.history && p.alternate == g.alternate {
+	if p.agrees(g) {
 		return 0, false
 	}
 	o.misses++

@@ -135,6 +135,9 @@ func (r *refresher) run() {
 // ask asks tmux for tables in one line, so that they are of one instant. No
 // server is an answer: an empty model.
 func (m *Mirror) ask(ctx context.Context, t Tables) (*Model, error) {
+	if t&Panes != 0 {
+		t &^= Places
+	}
 	var cmds []controlmode.Command
 	if t&Sessions != 0 {
 		cmds = append(cmds, controlmode.Cmd("list-sessions", "-F", sessionListing.format))
@@ -144,6 +147,8 @@ func (m *Mirror) ask(ctx context.Context, t Tables) (*Model, error) {
 	}
 	if t&Panes != 0 {
 		cmds = append(cmds, controlmode.Cmd("list-panes", "-a", "-F", paneListing.format))
+	} else if t&Places != 0 {
+		cmds = append(cmds, controlmode.Cmd("list-panes", "-a", "-F", placeListing.format))
 	}
 	if t&Clients != 0 {
 		cmds = append(cmds, controlmode.Cmd("list-clients", "-F", clientListing.format))
@@ -184,6 +189,10 @@ func (mod *Model) fill(blocks []controlmode.BlockEnd, own func(int) bool) (err e
 	if mod.Have&Panes != 0 {
 		if mod.Panes, _, err = readPanes(next(), false); err != nil {
 			return fmt.Errorf("panes: %w", err)
+		}
+	} else if mod.Have&Places != 0 {
+		if mod.Panes, err = readPlaces(next()); err != nil {
+			return fmt.Errorf("places: %w", err)
 		}
 	}
 	if mod.Have&Clients != 0 {

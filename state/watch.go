@@ -46,7 +46,8 @@ type stream struct {
 	proc    *controlmode.Process
 	server  Server
 	// routes is replaced whole; the reader goroutine loads it for every line.
-	routes atomic.Pointer[map[controlmode.PaneID]*Output]
+	routes  atomic.Pointer[map[controlmode.PaneID]*Output]
+	layouts atomic.Uint64 // layouts told, see Shown
 
 	mu     sync.Mutex                      // guards the fields that follow
 	muted  map[controlmode.PaneID]bool     // paused by us: nobody watches them here
@@ -315,8 +316,11 @@ func (w *watches) event(s *stream, e controlmode.Event) {
 			out.finish(s.server.ID, GapPaused)
 			w.poke()
 		}
-	case controlmode.SubscriptionChanged, controlmode.LayoutChange:
-		nudge(w.m.hint) // a watched pane may have ended, or have another size
+	case controlmode.LayoutChange:
+		s.layouts.Add(1)
+		nudge(w.m.hint) // a watched pane may have another size
+	case controlmode.SubscriptionChanged:
+		nudge(w.m.hint) // a watched pane may have ended
 	case controlmode.Unknown:
 		w.m.unknown.Add(1)
 	default:
