@@ -68,6 +68,7 @@ type Mirror struct {
 	door    door
 	watches watches
 	journal Journal
+	looks   looks
 
 	mu       sync.Mutex // guards the fields that follow
 	att      *attachment
