@@ -15,6 +15,8 @@ type Caller struct {
 	Ancestors []int           // pids from the peer upward (peer first), read when the connection was made
 	Hello     Hello           // zero for raw clients
 	RequestID json.RawMessage // set per call
+
+	known *knownLife // of the connection; nil if it remembers nothing
 }
 
 // Hello is what a bridge says once, first, in notifications/tmux-mcpd/hello.

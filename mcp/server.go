@@ -305,7 +305,7 @@ func (v *serving) session(nc *net.UnixConn) {
 		turnAway(nc, fmt.Sprintf("this socket serves uid %d only", os.Geteuid()))
 		return
 	}
-	caller := Caller{Conn: v.number.Add(1), UID: p.uid, PID: p.pid, Ancestors: ancestorsOf(p.pid, v.parentOf)}
+	caller := Caller{Conn: v.number.Add(1), UID: p.uid, PID: p.pid, Ancestors: ancestorsOf(p.pid, v.parentOf), known: new(knownLife)}
 	log := v.log.With(zap.Uint64("conn", caller.Conn), zap.Int("pid", p.pid))
 	c := newConn(nc, v.limits, log, v.stop, caller)
 	if !v.enter(c) {

@@ -97,6 +97,7 @@ type call struct {
 	sel      *selection
 	arrival  *state.Arrival
 	progress func(message string)
+	life     state.ServerID // of tmux when the call came, if the connection remembers
 }
 
 // define completes a row with its arguments, a struct whose fields are tagged
@@ -279,6 +280,7 @@ type table struct {
 	cfg    ToolConfig
 	byName map[string]*tool
 	picks  selections
+	turns  turns // of panes, shared by everything that writes
 }
 
 var _ registry = (*table)(nil)
@@ -347,10 +349,14 @@ func (t *table) call(ctx context.Context, caller *Caller, name string, args json
 	}
 	c := &call{table: t, caller: caller, sel: sel, progress: progress}
 	c.arrival = t.mirror.Arrive(row.tables)
+	if err := c.begin(row); err != nil {
+		return t.failure(ctx, err)
+	}
 	res, err := row.run(ctx, c, decoded)
 	if err != nil {
 		return t.failure(ctx, err)
 	}
+	c.learn(row, res)
 	return flagged(res), nil
 }
 

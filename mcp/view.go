@@ -27,12 +27,13 @@ type views struct {
 	// Panes the caller runs in are known by process ancestry, or by the tmux
 	// variables of its environment where they prove right.
 	ancestors []int
+	context   *Hello
 	hello     controlmode.PaneID
 	helloOK   bool
 }
 
 func (c *call) views(m *state.Model) *views {
-	v := &views{model: m, ancestors: c.caller.Ancestors}
+	v := &views{model: m, ancestors: c.caller.Ancestors, context: &c.caller.Hello}
 	v.hello, v.helloOK = helloPane(&c.caller.Hello, m.Server)
 	return v
 }
