@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
@@ -290,18 +289,6 @@ func mustEncode(t testing.TB, res *toolResult) []byte {
 	return b
 }
 
-// restart ends the server and starts another, whose ids begin at 0 again.
-func (r *rig) restart() {
-	r.Helper()
-	r.tmux("kill-server")
-	end := time.Now().Add(patience)
-	for r.command("new-session", "-d", "-s", "main", "-x", "80", "-y", "24", "-n", "w", "cat").Run() != nil {
-		if time.Now().After(end) { // the old one has closed its socket by now
-			r.Fatal("no new server starts")
-		}
-	}
-}
-
 // TestM01NoStrangersAreChanged: ids looked up on one life of the server are not
 // used on the next.
 func TestM01NoStrangersAreChanged(t *testing.T) {
@@ -314,7 +301,7 @@ func TestM01NoStrangersAreChanged(t *testing.T) {
 	if v := r.whole("get_pane_info", "pane", args{"paneId": "%0"}); v["id"] != "%0" { // attached again
 		t.Fatal(v)
 	}
-	c := &call{table: r.table}
+	c := &call{table: r.table, caller: r.caller}
 	_, err = c.write(t.Context(), write{
 		life: m.Server.ID, commands: []controlmode.Command{controlmode.Cmd("rename-window", "-t", "@0", "stranger")}, look: "list_windows",
 	})

@@ -18,8 +18,13 @@ type write struct {
 // write changes tmux, once: nothing is ever sent again. It gives the bodies of
 // the answers.
 func (c *call) write(ctx context.Context, w write) ([]string, error) {
+	if w.life != (state.ServerID{}) {
+		if err := c.sameServer(w.life); err != nil {
+			return nil, err
+		}
+	}
 	req := controlmode.Request{Commands: w.commands, Fence: true}
-	reply, err := c.table.mirror.Write(ctx, w.life, req)
+	reply, err := c.table.mirror.DoOn(ctx, w.life, req)
 	if err != nil {
 		return nil, unsure(err, w.look)
 	}

@@ -358,9 +358,9 @@ func (m *Mirror) attached(ctx context.Context) (*attachment, error) {
 	}
 }
 
-// Do is Write on whatever server there is.
+// Do is DoOn whatever server there is.
 func (m *Mirror) Do(ctx context.Context, req controlmode.Request) (controlmode.Reply, error) {
-	return m.Write(ctx, ServerID{}, req)
+	return m.DoOn(ctx, ServerID{}, req)
 }
 
 // query runs a request that only reads, again on the next attachment if the

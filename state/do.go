@@ -7,14 +7,15 @@ import (
 	"tmux-mcpd/controlmode"
 )
 
-// Write runs a request that changes tmux, on the structure client and only if
+// DoOn runs a request that changes tmux, on the structure client and only if
 // the server is the one that life names (the zero ServerID is any): ids of
 // another life would name strangers. It is sent once and never again. An error
 // that is also controlmode.ErrNotSent says that nothing was done; any other, that
 // nobody knows. A command that tmux refused is in the Reply. It blocks until tmux
 // has answered, at most Config.Timeout and the time to attach again.
+// What must be so when tmux runs it, a Preflight looks at; see Write.
 // Errors: ErrNoServer, ErrDetached, ErrOtherServer, those of controlmode.Client.Do.
-func (m *Mirror) Write(ctx context.Context, life ServerID, req controlmode.Request) (controlmode.Reply, error) {
+func (m *Mirror) DoOn(ctx context.Context, life ServerID, req controlmode.Request) (controlmode.Reply, error) {
 	att, err := m.attached(ctx)
 	if err == nil && life != (ServerID{}) && att.server.ID != life {
 		err = ErrOtherServer
