@@ -183,7 +183,7 @@ func TestListingIsTheOrdinaryOne(t *testing.T) {
 // does; by default they are the contract's on every tool.
 func TestPreciseAnnotations(t *testing.T) {
 	for _, precise := range []bool{false, true} {
-		tab, err := newTable(state.New(state.Config{}), ToolConfig{Precise: precise})
+		tab, err := newTable(state.New(state.Config{}), ToolConfig{Policy: PolicyConfig{Precise: precise}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -213,6 +213,9 @@ func renameSession(ctx context.Context, c *call, a renameSessionArgs) (*toolResu
 	if err != nil {
 		return nil, err
 	}
+	if err := c.mayStore(a.Name); err != nil {
+		return nil, err
+	}
 	if _, err := c.write(ctx, write{
 		life: m.Server.ID, look: "list_sessions",
 		commands: []controlmode.Command{
@@ -231,6 +234,21 @@ func renameSession(ctx context.Context, c *call, a renameSessionArgs) (*toolResu
 	res := one("session", c.views(m).session(s))
 	res.Text = storedAs("name", a.Name, s.Name).over(res.Text)
 	return res, nil
+}
+
+// mayStore is mayName for a name that tmux may store otherwise: before 3.7 with _
+// for : and . in it, and escaped where it holds what is not printed.
+func (c *call) mayStore(name string) error {
+	if !c.policy.restricted() {
+		return nil
+	}
+	if err := c.mayName(name); err != nil {
+		return err
+	}
+	if inline(name) != name || strings.Contains(name, "\\") {
+		return &problem{reason: "tmux would store the session name " + quote(name) + " otherwise", hint: "Leave out control characters and backslashes."}
+	}
+	return c.mayName(strings.NewReplacer(":", "_", ".", "_").Replace(name))
 }
 
 // storedAs remarks that tmux has kept something other than what was asked for:

@@ -301,7 +301,7 @@ func TestM01NoStrangersAreChanged(t *testing.T) {
 	if v := r.whole("get_pane_info", "pane", args{"paneId": "%0"}); v["id"] != "%0" { // attached again
 		t.Fatal(v)
 	}
-	c := &call{table: r.table, caller: r.caller}
+	c := &call{table: r.table, caller: r.caller, policy: r.table.policyOf(r.caller)}
 	_, err = c.write(t.Context(), write{
 		life: m.Server.ID, commands: []controlmode.Command{controlmode.Cmd("rename-window", "-t", "@0", "stranger")}, look: "list_windows",
 	})

@@ -81,9 +81,6 @@ func TestSelectionFailures(t *testing.T) {
 		{"LIBTMUX_SOCKET_NAME": "x"},
 		{envSocket: "a", envSocketPath: "/b"},
 	} {
-		if _, err := newTable(state.New(state.Config{}), ToolConfig{Env: env}); err == nil {
-			t.Errorf("a daemon starts with %v", env)
-		}
 		if err := CheckSelection(env); err == nil {
 			t.Errorf("a bridge starts with %v", env)
 		}
@@ -107,10 +104,10 @@ func TestDedicatedServerSelectsTeardown(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := tab.picks.own.tools["kill_pane"]; got != dedicated {
+		if got := tab.open.now.Load().picks.own.tools["kill_pane"]; got != dedicated {
 			t.Errorf("dedicated %v: kill_pane selected %v", dedicated, got)
 		}
-		if !tab.picks.ceiling["kill_pane"] {
+		if !tab.open.now.Load().picks.ceiling["kill_pane"] {
 			t.Error("kill_pane is beyond the ceiling")
 		}
 	}
@@ -132,7 +129,7 @@ func TestLimitVariables(t *testing.T) {
 		{env{envMaxLines: "50"}, env{envMaxLines: "60"}, 50, 55 * time.Second},
 		{env{envMaxLines: "50"}, env{envMaxLines: "10"}, 10, 55 * time.Second},
 	} {
-		sel, err := testTable(t, c.daemon).picks.of(&Caller{Hello: Hello{Env: c.own}})
+		sel, err := testTable(t, c.daemon).open.now.Load().picks.of(&Caller{Hello: Hello{Env: c.own}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,12 +153,12 @@ func TestExcludedToolsLeaveTheBatch(t *testing.T) {
 		t.Errorf("%+v, %v", res, err)
 	}
 	// Not selected alone, but not excluded either: the batch may reach it.
-	sel, err := tab.picks.of(&Caller{Hello: Hello{Env: map[string]string{envToolsets: "", envTools: batchName}}})
+	sel, err := tab.open.now.Load().picks.of(&Caller{Hello: Hello{Env: map[string]string{envToolsets: "", envTools: batchName}}})
 	if err != nil || len(sel.tools) != 1 || !slices.Equal(sel.tools[batchName].nested, nestable) {
 		t.Errorf("%v, %v", sel, err)
 	}
 	every := map[string]string{envToolsets: "", envTools: batchName, envExclude: strings.Join(nestable, ",")}
-	sel, err = tab.picks.of(&Caller{Hello: Hello{Env: every}})
+	sel, err = tab.open.now.Load().picks.of(&Caller{Hello: Hello{Env: every}})
 	if err != nil || len(sel.tools) != 1 {
 		t.Fatalf("%v, %v", sel, err)
 	}
@@ -196,12 +193,12 @@ func TestSelectionsAreBounded(t *testing.T) {
 	tab := testTable(t, nil)
 	for i := range 3 * maxPicks {
 		env := maps.Clone(map[string]string{envMaxLines: strings.Repeat("1", i+1)})
-		if _, err := tab.picks.of(&Caller{Hello: Hello{Env: env}}); err != nil {
+		if _, err := tab.open.now.Load().picks.of(&Caller{Hello: Hello{Env: env}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if len(tab.picks.known) > maxPicks {
-		t.Errorf("%d kept", len(tab.picks.known))
+	if len(tab.open.now.Load().picks.known) > maxPicks {
+		t.Errorf("%d kept", len(tab.open.now.Load().picks.known))
 	}
 }
 

@@ -201,6 +201,9 @@ type historyLimitArgs struct {
 }
 
 func setHistoryLimit(ctx context.Context, c *call, a historyLimitArgs) (*toolResult, error) {
+	if err := c.beyond("the global option history-limit"); err != nil {
+		return nil, err
+	}
 	set, err := c.setOption(ctx, write{look: "show_option"}, "history-limit", strconv.FormatInt(a.Lines, 10), "-g")
 	if err != nil {
 		return nil, err
@@ -241,6 +244,9 @@ type enabledArgs struct {
 }
 
 func setMouseEnabled(ctx context.Context, c *call, a enabledArgs) (*toolResult, error) {
+	if err := c.beyond("the global option mouse"); err != nil {
+		return nil, err
+	}
 	set, err := c.setOption(ctx, write{look: "show_option"}, "mouse", onOff(a.Enabled), "-g")
 	if err != nil {
 		return nil, err

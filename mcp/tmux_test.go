@@ -56,7 +56,7 @@ func newRigOn(t testing.TB, bin string, env map[string]string) *rig {
 	ended := make(chan struct{})
 	go func() { defer close(ended); m.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-ended })
-	if r.table, err = newTable(m, ToolConfig{Socket: socket, Env: env}); err != nil {
+	if r.table, err = newTable(m, ToolConfig{Socket: socket, Policy: policyIn(env)}); err != nil {
 		t.Fatal(err)
 	}
 	return r

@@ -67,7 +67,7 @@ func unsure(err error, look string) error {
 // after gives the model that shows what the call has changed: of a look at tmux
 // that started after the change.
 func (c *call) after(ctx context.Context, tables state.Tables, look string) (*state.Model, error) {
-	m, err := c.table.mirror.Arrive(tables).Model(ctx, tables)
+	m, err := c.policy.arrive(c.table.mirror, tables).Model(ctx, tables)
 	if err != nil && ctx.Err() == nil {
 		return nil, &problem{
 			reason: "tmux has made the change, and could not be looked at afterwards: " + err.Error(),

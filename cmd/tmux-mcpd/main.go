@@ -27,6 +27,9 @@ type invocation struct {
 	stdin  *os.File
 	stdout *os.File
 	stderr io.Writer
+	// reread reads the same command line, environment and configuration file
+	// again.
+	reread func() (*config, error)
 }
 
 // commands is a function because help, which is in the table, prints it.
@@ -38,8 +41,9 @@ func commands() []command {
 It prints one line on stderr when it is ready; JSON log lines follow there. The
 tmux server need not run: the daemon attaches when it appears. SIGTERM or SIGINT
 ends it in order, within 5 seconds; a second one at once. SIGHUP starts a new log
-file if there is one, and is SIGTERM otherwise. If a daemon serves the socket
-already, serve says so and exits 0.`,
+file and reads the configuration again, without dropping connections; what cannot
+change in a running daemon is named in the log. On a terminal, without a log file,
+it is SIGTERM. If a daemon serves the socket already, serve says so and exits 0.`,
 		},
 		{
 			name: "stdio", summary: "connect an MCP client to the daemon", run: stdio,
@@ -59,6 +63,12 @@ one. A tool's error goes to stderr.`,
 		{
 			name: "status", summary: "what the daemon is attached to, since when, for whom", run: status,
 			detail: `Asks the daemon on the socket and never starts one.`,
+		},
+		{
+			name: "config", summary: "the settings in effect, and where each one stood", run: showConfig,
+			detail: `Reads flags, environment and configuration file as serve would, and prints the
+outcome as a configuration file. A running daemon has what it had when it started
+or got its last SIGHUP.`,
 		},
 		{name: "version", summary: "print the version", run: printVersion},
 		{name: "help", args: "[COMMAND]", summary: "this text, or that of a command", run: help},
@@ -103,6 +113,13 @@ func execute(ctx context.Context, args []string, lookup env, in *invocation) err
 	cmd, ok := find(name)
 	if !ok {
 		return coded(exitUsage, "unknown command %q (see tmux-mcpd help)", name)
+	}
+	in.reread = func() (*config, error) {
+		cfg, _, err := parse(cmd.name, args[1:], lookup)
+		if err != nil {
+			return nil, err
+		}
+		return cfg, cfg.resolve(lookup, os.Getuid())
 	}
 	cfg, words, err := parse(cmd.name, args[1:], lookup)
 	if errors.Is(err, errHelp) {
@@ -184,14 +201,8 @@ func writeCommandHelp(w io.Writer, c command) error {
 			b.WriteString(s.help())
 		}
 	}
-	if c.name == "serve" {
-		b.WriteString("\nenvironment passed to the tools:\n")
-		for _, v := range passed {
-			fmt.Fprintf(&b, "  %-30s %s\n", v.name, v.usage)
-		}
-	}
 	if takesSettings(c.name) {
-		b.WriteString("\nA flag wins over TMUX_MCPD_ variables, those over LIBTMUX_ variables.\n")
+		b.WriteString("\nA flag wins over TMUX_MCPD_ variables, those over LIBTMUX_ variables, those over\nthe configuration file.\n")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -208,8 +219,15 @@ func (s *setting) help() string {
 		fmt.Fprintf(&b, "; default %s", s.def)
 	}
 	b.WriteString("\n")
-	if len(s.env) > 0 {
-		fmt.Fprintf(&b, "        environment: %s\n", strings.Join(s.env, ", "))
+	names := slices.Clone(s.env)
+	if s.family != "" {
+		names = append(names, s.family)
+	}
+	if len(names) > 0 {
+		fmt.Fprintf(&b, "        environment: %s\n", strings.Join(names, ", "))
+	}
+	if s.key != "" {
+		fmt.Fprintf(&b, "        file: %s\n", s.key)
 	}
 	return b.String()
 }
