@@ -42,6 +42,20 @@ func callsOf(pane, window, session, text string) map[string][]args {
 			{"name": "@hostile", "scope": text},
 		},
 		"snapshot_pane": {{"paneId": pane}, {"paneId": pane, text + "x": 1}},
+
+		"move_window":           {{"windowId": window}, {"windowId": window, "session": text}, {"windowId": window, "sourceSession": text}},
+		"rename_session":        {{"session": session, "name": text}, {"session": text, "name": "x"}},
+		"rename_window":         {{"windowId": window, "name": text}},
+		"resize_pane":           {{"paneId": pane, "width": 10}, {"paneId": pane, "direction": text}},
+		"resize_window":         {{"windowId": window, "width": 90}, {"windowId": text, "width": 90}},
+		"select_layout":         {{"windowId": window, "layout": text}, {"windowId": window, "layout": "tiled"}},
+		"select_pane":           {{"paneId": pane}, {"paneId": text}},
+		"select_window":         {{"windowId": window}, {"windowId": window, "sourceSession": text}},
+		"set_history_limit":     {{"lines": 2000}},
+		"set_mouse_enabled":     {{"enabled": true}},
+		"set_pane_title":        {{"paneId": pane, "title": text}},
+		"set_synchronize_panes": {{"windowId": window, "enabled": false}},
+		"swap_pane":             {{"paneId": pane, "otherPaneId": pane}, {"paneId": pane, "otherPaneId": text}},
 	}
 	var some []args
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -292,6 +306,13 @@ func TestX08EmptyResultsAreValid(t *testing.T) {
 		"get_tmux_variables": {"names": []string{"no_such_variable"}}, "get_server_info": nil,
 		"get_pane_info": {"paneId": "%0"}, "get_window_info": {"windowId": "@0"}, "get_session_info": {"session": "main"},
 		"find_pane_by_position": {"windowId": "@0", "corner": "top-left"},
+		"move_window":           {"windowId": "@0"}, "rename_session": {"session": "main", "name": "main"},
+		"rename_window": {"windowId": "@0", "name": ""}, "resize_pane": {"paneId": "%0"},
+		"resize_window": {"windowId": "@0", "width": 80}, "select_layout": {"windowId": "@0", "layout": "tiled"},
+		"select_pane": {"paneId": "%0"}, "select_window": {"windowId": "@0"},
+		"set_history_limit": {"lines": 0}, "set_mouse_enabled": {"enabled": false},
+		"set_pane_title": {"paneId": "%0", "title": ""}, "set_synchronize_panes": {"windowId": "@0", "enabled": false},
+		"swap_pane": {"paneId": "%0", "otherPaneId": "%0"},
 		batchName: {"operations": []args{
 			{"tool": "list_panes", "arguments": args{"window": "@99"}},
 			{"tool": "search_panes", "arguments": args{"pattern": "no such text"}},

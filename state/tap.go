@@ -36,10 +36,10 @@ type endedAt struct {
 }
 
 const (
-	markPrefix = "\x1b]133;"
-	maxMarkLen = 64 // bytes of a mark, at most
-	maxEarly   = 4 << 10
-	maxEnds    = 16 // end marks remembered; more than one are forged
+	markPrefix  = "\x1b]133;"
+	maxMarkLen  = 64 // bytes of a mark, at most
+	maxEarly    = 4 << 10
+	maxEndMarks = 16 // end marks remembered; more than one are forged
 )
 
 func newTap(id string, budget int) *tap {
@@ -97,7 +97,7 @@ func (t *tap) findEnds(base int64, held int) {
 		if digits == 0 || !bytes.HasPrefix(t.buf[i+digits:], t.suffix) || i+digits+len(t.suffix) <= held {
 			continue
 		}
-		if len(t.ends) < maxEnds {
+		if len(t.ends) < maxEndMarks {
 			t.ends = append(t.ends, endedAt{base + int64(at), status, time.Now()})
 		}
 		nudge(t.wake)
