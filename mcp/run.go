@@ -27,9 +27,9 @@ func runTools() []*tool {
 		}
 		switch name {
 		case "run_shell_command":
-			t.reach = reachCommand
+			t.reach, t.effects, t.classes = reachCommand, []string{effectObserve, effectChange}, []string{classMetadata, classTerminal}
 		case "interrupt_run":
-			t.reach, t.classes = reachInput, []string{classMetadata}
+			t.reach, t.effects, t.classes = reachInput, []string{effectObserve, effectChange}, []string{classMetadata}
 		case "list_runs":
 			t.classes = []string{classMetadata}
 		}

@@ -108,11 +108,11 @@ func TestInterruptRun(t *testing.T) {
 		status any
 	}{{nil, "completed", 130.0}, {"INT", "completed", 130.0}, {"TERM", "completed", 143.0}, {"KILL", "unknown", nil}} {
 		v := r.ok("run_shell_command", args{"paneId": pane, "command": "sleep 1000", "timeoutMs": 1})
-		for deadline := time.Now().Add(patience); ; {
-			if x, _, err := r.table.mirror.RunNow(v["runId"].(string)); err != nil || x.Began || time.Now().After(deadline) {
-				break
-			}
-			r.ok("get_run", args{"runId": v["runId"], "waitMs": 10})
+		// Before the command has been started, C-c is the wrapper's.
+		id, _ := controlmode.ParsePaneID(pane)
+		asleep := func(w state.Waiting) bool { return w.Program == "sleep" }
+		if w, err := r.table.mirror.AwaitWaiting(t.Context(), id, patience, asleep); err != nil || !asleep(w) {
+			t.Fatalf("%+v, %v", w, err)
 		}
 		a := args{"runId": v["runId"]}
 		if tt.signal != nil {

@@ -59,6 +59,10 @@ var (
 		"call_read_tools_batch.results[].error", "call_read_tools_batch.results[].result", "call_read_tools_batch.stoppedAt",
 		"capture_pane.effectiveEnd", "capture_pane.effectiveStart", "capture_since.cursor",
 		"capture_since.gap", "capture_since.gap|.bytes", "capture_since.rawBase64",
+		"get_run.cursor", "get_run.run.cursor", "get_run.run.durationMs", "get_run.run.endedAt", "get_run.run.exitStatus",
+		"interrupt_run.run.cursor", "interrupt_run.run.durationMs", "interrupt_run.run.endedAt", "interrupt_run.run.exitStatus",
+		"list_runs.runs[].cursor", "list_runs.runs[].durationMs", "list_runs.runs[].endedAt", "list_runs.runs[].exitStatus",
+		"run_shell_command.cursor", "run_shell_command.durationMs", "run_shell_command.exitStatus",
 		"get_server_info.pid", "get_server_info.socketPath", "search_panes.matches[].cursor",
 		"show_environment.environment{}", "show_option.value",
 	}
