@@ -42,7 +42,8 @@ func listTools() []*tool {
 			"Shows one window.", state.Windows, []param{windowParam("windowId", true)},
 			output(map[string]schema{"window": windowViewOut()})), windowInfo),
 		define(metadata("get_pane_info", "Pane information",
-			"Shows one pane.", 0, []param{paneParam(true)}, pane), paneInfo),
+			"Shows one pane, and in _meta what its program waits for: a command line (prompt), a line, a password, keys of a "+
+				"full-screen program, or nothing (busy).", 0, []param{paneParam(true)}, pane), paneInfo),
 		define(metadata("find_pane_by_position", "Find a pane by its corner",
 			"Finds the pane in a corner of a window.", state.Windows|state.Panes|state.Clients,
 			[]param{windowParam("windowId", true), {
@@ -349,7 +350,9 @@ func paneInfo(ctx context.Context, c *call, a paneArgs) (*toolResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	return one("pane", c.views(m).pane(p)), nil
+	res, w := one("pane", c.views(m).pane(p)), c.waiting(ctx, p)
+	res.Text += "\n[" + waitingText(w) + "]"
+	return withState(res, w), nil
 }
 
 var corners = []string{"top-left", "top-right", "bottom-left", "bottom-right"}

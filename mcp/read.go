@@ -81,8 +81,8 @@ func readTools() []*tool {
 		capture,
 		row,
 		define(content("snapshot_pane", "Snapshot a pane",
-			"Shows the screen of a pane with its metadata and cursor position, all of one instant. Wrapped rows are "+
-				"joined; blank rows below the cursor are left out.",
+			"Shows the screen of a pane with its metadata and cursor position, all of one instant, and in _meta what "+
+				"its program waits for. Wrapped rows are joined; blank rows below the cursor are left out.",
 			[]param{paneParam(true), maxLinesParam(), historyParam()}, snapshotOut()), snapshotPane),
 	}
 }
@@ -305,7 +305,7 @@ func snapshotPane(ctx context.Context, c *call, a snapshotArgs) (*toolResult, er
 	if err != nil {
 		return nil, c.missing(ctx, err, a.PaneID)
 	}
-	return c.snapshotResult(shot, c.lines(a.MaxLines))
+	return c.snapshotResult(ctx, shot, c.lines(a.MaxLines))
 }
 
 // snapshotHistory is the Java port's snapshot with scrollback. Its screen and
@@ -320,10 +320,11 @@ func snapshotHistory(ctx context.Context, c *call, id controlmode.PaneID, a snap
 	if err != nil {
 		return nil, err
 	}
-	return c.snapshotResult(&state.Snapshot{Capture: *shot, Model: m, Pane: p}, c.lines(a.MaxLines))
+	return c.snapshotResult(ctx, &state.Snapshot{Capture: *shot, Model: m, Pane: p}, c.lines(a.MaxLines))
 }
 
-func (c *call) snapshotResult(shot *state.Snapshot, limit int) (*toolResult, error) {
+func (c *call) snapshotResult(ctx context.Context, shot *state.Snapshot, limit int) (*toolResult, error) {
+	w := c.waiting(ctx, shot.Pane)
 	s := newest(screenText(&shot.Capture), limit)
 	m := c.policy.within(shot.Model)
 	row, ok := m.Pane(shot.Pane.ID)
@@ -348,8 +349,9 @@ func (c *call) snapshotResult(shot *state.Snapshot, limit int) (*toolResult, err
 	n.add(shot.Alternate, "alternate screen")
 	n.add(shot.Pane.InMode > 0, "in %s, scrolled back %d; this is the live screen, not what a person sees there",
 		cmp.Or(inline(shot.Pane.Mode), "a mode"), shot.ScrollPosition)
+	n.add(true, "%s", waitingText(w))
 	n.cut(s)
-	res := &toolResult{Text: n.over(s.text), Structured: o.b, Meta: map[string]any{metaCursor: nil}}
+	res := withState(&toolResult{Text: n.over(s.text), Structured: o.b, Meta: map[string]any{metaCursor: nil}}, w)
 	if shot.Cursor != nil {
 		res.Meta[metaCursor] = shot.Cursor.String()
 	}

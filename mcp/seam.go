@@ -16,6 +16,8 @@ type Caller struct {
 	Hello     Hello           // zero for raw clients
 	RequestID json.RawMessage // set per call
 	policy    *Policy         // of the listener it came through, nil for the daemon's own
+
+	known *knownLife // of the connection; nil if it remembers nothing
 }
 
 // Hello is what a bridge says once, first, in notifications/tmux-mcpd/hello.

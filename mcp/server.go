@@ -302,10 +302,13 @@ func (v *serving) session(l *Listener, nc *net.UnixConn) {
 	}
 	if p.uid != os.Geteuid() && !slices.Contains(v.cfg.AllowUIDs, p.uid) && !l.policy.admits(p.uid) {
 		v.log.Warn("connection refused: not our user", zap.Int("uid", p.uid), zap.Int("pid", p.pid))
-		turnAway(nc, "this socket does not serve your user")
+		turnAway(nc, fmt.Sprintf("this socket does not serve uid %d", p.uid))
 		return
 	}
-	caller := Caller{Conn: v.number.Add(1), UID: p.uid, PID: p.pid, Ancestors: ancestorsOf(p.pid, v.parentOf), policy: l.policy}
+	caller := Caller{
+		Conn: v.number.Add(1), UID: p.uid, PID: p.pid, Ancestors: ancestorsOf(p.pid, v.parentOf),
+		policy: l.policy, known: new(knownLife),
+	}
 	log := v.log.With(zap.Uint64("conn", caller.Conn), zap.Int("pid", p.pid))
 	c := newConn(nc, v.limits, log, v.stop, caller)
 	if !v.enter(c) {

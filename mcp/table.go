@@ -93,6 +93,7 @@ type call struct {
 	sel      *selection
 	arrival  *sight
 	progress func(message string)
+	life     state.ServerID // of tmux when the call came, if the connection remembers
 }
 
 // define completes a row with its arguments, a struct whose fields are tagged
@@ -271,6 +272,7 @@ type table struct {
 	cfg    ToolConfig
 	byName map[string]*tool
 	open   *Policy // of callers whose listener has none
+	turns  turns   // of panes, shared by everything that writes
 }
 
 var _ registry = (*table)(nil)
@@ -340,7 +342,14 @@ func (t *table) call(ctx context.Context, caller *Caller, name string, args json
 	}
 	defer end()
 	c := &call{table: t, caller: caller, policy: p, sel: sel, progress: progress, arrival: p.arrive(t.mirror, row.tables)}
-	return c.answer(ctx, row, decoded)
+	if err := c.begin(row); err != nil {
+		return t.failure(ctx, err)
+	}
+	res, err := c.answer(ctx, row, decoded)
+	if err == nil {
+		c.learn(row, res)
+	}
+	return res, err
 }
 
 // answer runs a tool and makes its answer fit for the caller.
@@ -353,9 +362,7 @@ func (c *call) answer(ctx context.Context, row *tool, args any) (*toolResult, er
 		err = &problem{reason: err.Error(), hint: "list_panes shows what there is."}
 	}
 	if err != nil {
-		if res, err = c.table.failure(ctx, err); err != nil {
-			return nil, err
-		}
+		return c.table.failure(ctx, err)
 	}
 	return flagged(res), nil
 }

@@ -43,13 +43,17 @@ func find[T any, K cmp.Ordered](rows []*T, id K, key func(*T) K) (*T, bool) {
 // Attended tells whether a person is looking at the pane: it is in the current
 // window of a person's client, and is its active pane when the window is
 // zoomed. It needs Panes and Clients.
-func (m *Model) Attended(p *Pane) bool {
+func (m *Model) Attended(p *Pane) bool { return m.LookingAt(p) != nil }
+
+// LookingAt is a client through which a person is looking at the pane, nil for
+// none. See Attended.
+func (m *Model) LookingAt(p *Pane) *Client {
 	for _, c := range m.Clients {
 		if c.Person() && c.Window == p.Window && (!c.Zoomed || c.Pane == p.ID) {
-			return true
+			return c
 		}
 	}
-	return false
+	return nil
 }
 
 // People counts the people's clients on a session. It needs Clients.

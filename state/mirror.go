@@ -68,6 +68,7 @@ type Mirror struct {
 	door    door
 	watches watches
 	journal Journal
+	looks   looks
 
 	mu       sync.Mutex // guards the fields that follow
 	att      *attachment
@@ -162,6 +163,14 @@ func (m *Mirror) follow(ctx context.Context) {
 
 // SocketPath is the absolute path of the tmux socket that is served.
 func (m *Mirror) SocketPath() string { return m.path }
+
+// Life is the life of the tmux server that the Mirror is attached to, or was
+// last; the zero ServerID before the first. It does not ask tmux.
+func (m *Mirror) Life() ServerID {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.lastLife
+}
 
 // publish makes a full model the newest one. Only the refresher calls it, one
 // call at a time.

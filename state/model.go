@@ -115,6 +115,7 @@ type Pane struct {
 	Dead       bool
 	DeadStatus string // exit status, "" while alive or ended by a signal
 	DeadSignal string // tmux 3.3 on
+	DeadTime   int64  // when it ended, seconds; 0 while alive
 	InMode     int    // number of modes on the pane's stack
 	Mode       string // name of the newest mode
 	InputOff   bool

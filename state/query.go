@@ -59,7 +59,7 @@ var (
 		"pane_id", "window_id", "session_id", "window_index", "pane_index", "pane_width", "pane_height",
 		"pane_active", "window_zoomed_flag", "pane_at_top", "pane_at_bottom", "pane_at_left", "pane_at_right",
 		"pane_pid", "pane_dead", "pane_dead_status", "pane_dead_signal", "pane_in_mode", "pane_input_off",
-		"pane_synchronized", "alternate_on", "window_active",
+		"pane_synchronized", "alternate_on", "window_active", "pane_dead_time",
 	}
 	paneTexts = []string{
 		"session_name", "window_name", "pane_tty", "pane_mode", "pane_current_command", "pane_current_path", "pane_title",
@@ -321,7 +321,7 @@ func readPanes(body []byte, one bool) (all []*Pane, elsewhere bool, err error) {
 				Active: r.flag(7), Zoomed: r.flag(8), AtTop: r.flag(9), AtBottom: r.flag(10), AtLeft: r.flag(11),
 				AtRight: r.flag(12), PID: r.num(13), Dead: r.flag(14), DeadStatus: string(r.words[15]),
 				DeadSignal: string(r.words[16]), InMode: r.num(17), InputOff: r.flag(18), Synced: r.flag(19),
-				Alternate: r.flag(20), WindowName: r.text(1), TTY: r.text(2), Mode: r.text(3), Command: r.text(4),
+				Alternate: r.flag(20), DeadTime: r.num64(22), WindowName: r.text(1), TTY: r.text(2), Mode: r.text(3), Command: r.text(4),
 				Path: r.text(5), Title: r.text(6),
 			}
 			byID[id] = p

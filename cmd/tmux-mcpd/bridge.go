@@ -5,13 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"os"
 	"os/signal"
-	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -24,9 +21,10 @@ const (
 	drainLimit = 60 * time.Second
 	// chunk is the size of a read, and with it what an idle bridge holds.
 	chunk = 16 << 10
-	// maxHeld is how much of an unfinished line is held back. Longer ones, of
-	// any length, are passed on as they come.
-	maxHeld = 1 << 20
+	// maxHeld is how much of an unfinished line is held back: more than the
+	// longest message the daemon takes. Longer ones, of any length, are passed on
+	// as they come.
+	maxHeld = 32 << 20
 )
 
 // stdio is the bridge. Standard output carries protocol and nothing else,
@@ -34,20 +32,10 @@ const (
 func stdio(ctx context.Context, in *invocation) error {
 	ctx, stop := clientContext(ctx, in.stdout)
 	defer stop()
-	conn, err := connect(ctx, in.cfg)
-	if ctx.Err() != nil {
-		return nil
-	}
-	if err == nil {
-		defer conn.Close()
-		_, err = conn.Write(hello(os.LookupEnv, in.cfg))
-	}
-	if err != nil {
-		refuse(ctx, in.stdin, in.stdout, err)
-		return err
-	}
-	dropImage()
-	return forward(ctx, in.stdin, in.stdout, conn)
+	r := newRelay(in.stdout, in.stderr, hello(os.LookupEnv, in.cfg), func(ctx context.Context) (*net.UnixConn, error) {
+		return connect(ctx, in.cfg)
+	})
+	return r.run(ctx, in.stdin)
 }
 
 // clientContext ends when the client does: a signal, the end of the parent, or
@@ -108,58 +96,16 @@ func hello(lookup env, c *config) []byte {
 	return append(line, '\n')
 }
 
-// forward copies lines both ways until the daemon closes the connection or ctx
-// ends. It returns nil if the client was the one to end.
-func forward(ctx context.Context, stdin io.Reader, stdout io.Writer, conn *net.UnixConn) error {
-	// Both goroutines may be left blocked on the client's streams: the process
-	// ends when this returns.
-	up, down := make(chan struct{}), make(chan error, 1)
-	var ended atomic.Bool // standard input has; set before the daemon can know
-	go func() {
-		defer close(up)
-		held, err := pump(conn, stdin)
-		if err == nil && len(held) > 0 {
-			conn.Write(append(held, '\n')) // a last line without newline is one
-		}
-		// A failure to write shows on the other direction, too; replies that
-		// came before it are still worth delivering.
-		ended.Store(true)
-		conn.CloseWrite()
-	}()
-	go func() {
-		held, err := pump(stdout, conn)
-		if err == nil && len(held) > 0 {
-			err = fmt.Errorf("the connection ended within a message: %w", io.ErrUnexpectedEOF)
-		}
-		down <- err
-	}()
-	var drained <-chan time.Time
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-up:
-			up, drained = nil, time.After(drainLimit)
-		case <-drained:
-			return nil
-		case err := <-down:
-			if ended.Load() || errors.Is(err, syscall.EPIPE) {
-				return nil
-			}
-			if err == nil {
-				err = io.EOF
-			}
-			return coded(exitUnreachable, "the daemon closed the connection: %w", err)
-		}
-	}
-}
-
 // pump copies src to dst in whole lines, so that an end in the middle of a
-// message leaves no half of it on the other side. It returns that half.
-func pump(dst io.Writer, src io.Reader) (held []byte, err error) {
+// message leaves no half of it on the other side. It returns that half. Lines
+// that keep, unless nil, does not want are left out; it sees each with its
+// newline, but none longer than maxHeld.
+func pump(dst io.Writer, src io.Reader, keep func(line []byte) bool) (held []byte, err error) {
 	buf := make([]byte, 0, chunk)
+	pieces := false // the line that buf starts with has been passed on in part
 	for {
 		if len(buf) == cap(buf) {
+			pieces = pieces || cap(buf) >= maxHeld
 			if buf, err = makeRoom(dst, buf); err != nil {
 				return nil, err
 			}
@@ -169,8 +115,10 @@ func pump(dst io.Writer, src io.Reader) (held []byte, err error) {
 		buf = buf[:len(buf)+n]
 		if i := bytes.LastIndexByte(buf[fresh:], '\n'); i >= 0 {
 			end := fresh + i + 1
-			if _, err := dst.Write(buf[:end]); err != nil {
-				return nil, err
+			if wanted := sift(buf[:end], &pieces, keep); len(wanted) > 0 {
+				if _, err := dst.Write(wanted); err != nil {
+					return nil, err
+				}
 			}
 			rest := copy(buf, buf[end:])
 			if buf = buf[:rest]; cap(buf) > chunk && rest < chunk {
@@ -186,6 +134,24 @@ func pump(dst io.Writer, src io.Reader) (held []byte, err error) {
 	}
 }
 
+// sift moves the lines to keep together, in lines itself, and answers them.
+func sift(lines []byte, pieces *bool, keep func([]byte) bool) []byte {
+	if keep == nil {
+		*pieces = false
+		return lines
+	}
+	end := 0
+	for rest := lines; len(rest) > 0; {
+		n := bytes.IndexByte(rest, '\n') + 1
+		if *pieces || keep(rest[:n]) {
+			end += copy(lines[end:], rest[:n])
+		}
+		*pieces = false
+		rest = rest[n:]
+	}
+	return lines[:end]
+}
+
 // makeRoom doubles a full buffer or, at maxHeld, passes on what it holds.
 func makeRoom(dst io.Writer, buf []byte) ([]byte, error) {
 	if cap(buf) < maxHeld {
@@ -198,81 +164,6 @@ func makeRoom(dst io.Writer, buf []byte) ([]byte, error) {
 	}
 	buf[0] = buf[last]
 	return buf[:1], nil
-}
-
-// Bounds on answering a client that cannot be served.
-const (
-	refuseIdle  = 10 * time.Second // without any request
-	refuseAfter = time.Second      // from the first answer on
-	maxRefused  = 1 << 20          // bytes of a request looked at
-)
-
-// refuse answers requests with the reason why there is no daemon, because MCP
-// clients show that, while many hide what a server prints on stderr.
-func refuse(ctx context.Context, stdin io.Reader, stdout io.Writer, reason error) {
-	lines := make(chan []byte)
-	go func() {
-		defer close(lines)
-		r := &lineReader{src: stdin, max: maxRefused}
-		for {
-			line, err := r.next()
-			if line != nil {
-				select {
-				case lines <- line:
-				case <-ctx.Done():
-					return
-				}
-			}
-			if err != nil {
-				return
-			}
-		}
-	}()
-	limit := time.NewTimer(refuseIdle)
-	defer limit.Stop()
-	answered := false
-	for {
-		select {
-		case line, ok := <-lines:
-			if !ok {
-				return
-			}
-			reply := refusal(line, reason)
-			if reply == nil {
-				continue
-			}
-			if _, err := stdout.Write(reply); err != nil {
-				return
-			}
-			if !answered {
-				answered = true
-				limit.Reset(refuseAfter)
-			}
-		case <-limit.C:
-			return
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// refusal is the answer to one line, nil if none is due.
-func refusal(line []byte, reason error) []byte {
-	var req struct {
-		ID     json.RawMessage `json:"id"`
-		Method string          `json:"method"`
-	}
-	if json.Unmarshal(line, &req) != nil || req.Method == "" || !validID(req.ID) {
-		return nil
-	}
-	reply, err := json.Marshal(map[string]any{
-		"jsonrpc": "2.0", "id": req.ID,
-		"error": map[string]any{"code": -32000, "message": "tmux-mcpd: " + strings.ToValidUTF8(reason.Error(), "?")},
-	})
-	if err != nil {
-		return nil
-	}
-	return append(reply, '\n')
 }
 
 // validID tells the ids that MCP allows: strings and integers.

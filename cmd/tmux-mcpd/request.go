@@ -1,0 +1,490 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"tmux-mcpd/mcp"
+)
+
+// request is one of the client's, until it is answered.
+type request struct {
+	mcp.Peek
+	line    []byte // with its newline; nil once sent, if too long to keep
+	number  uint64
+	since   time.Time
+	tries   int
+	link    *link // it was sent on last
+	writing bool  // it is being written to link
+}
+
+// readClient takes the client's messages until they end.
+func (r *relay) readClient(stdin io.Reader) {
+	held, err := pump(upWriter{r}, stdin, r.fromClient)
+	if err == nil && len(held) > 0 {
+		r.fromClient(append(held, '\n')) // a last line without newline is one
+	}
+	r.mu.Lock()
+	r.ended = true
+	r.mu.Unlock()
+	close(r.stdin)
+}
+
+// upWriter takes what fromClient does not: pieces of a message that is longer
+// than anything the daemon takes. The daemon says so.
+type upWriter struct{ r *relay }
+
+func (w upWriter) Write(b []byte) (int, error) {
+	w.r.mu.Lock()
+	l := w.r.link
+	w.r.mu.Unlock()
+	if l != nil {
+		_ = w.r.write(l, b) // an error shows on the other direction, too
+	}
+	return len(b), nil
+}
+
+// fromClient deals with one message of the client's. It is always false: pump
+// has nothing left to do with it.
+func (r *relay) fromClient(line []byte) bool {
+	p := mcp.PeekMessage(line)
+	switch {
+	case p.Method != "" && p.ID != nil && validID(p.ID):
+		r.requested(bytes.Clone(line))
+		return false
+	case p.Method == "notifications/initialized":
+		r.initialized(bytes.Clone(line))
+		return false
+	case p.Method == "notifications/cancelled" && !r.cancelled(string(p.Cancels)):
+		return false
+	}
+	// What is no request is of use to this daemon only.
+	r.mu.Lock()
+	l := r.link
+	r.mu.Unlock()
+	if l != nil {
+		_ = r.write(l, line)
+	}
+	return false
+}
+
+// initialized sends the end of the client's handshake, or lets it wait with the
+// beginning; while a greeted client waits, it is a part of what is repeated.
+func (r *relay) initialized(line []byte) {
+	r.mu.Lock()
+	r.inited = line
+	l := r.link
+	if l == nil && r.first != nil && !r.greeted {
+		r.holdInitedLocked()
+	}
+	r.mu.Unlock()
+	if l != nil {
+		_ = r.write(l, line)
+	}
+}
+
+// holdInitedLocked lets the end of the handshake wait right behind its beginning.
+func (r *relay) holdInitedLocked() {
+	r.holdLocked(&request{line: r.inited, number: r.first.number + 1, since: r.first.since})
+}
+
+// cancelled forgets a request and tells whether the daemon has to hear of it.
+func (r *relay) cancelled(id string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if q := r.asked[id]; q == nil || q != r.first {
+		delete(r.asked, id)
+	}
+	for i, q := range r.held {
+		if string(q.ID) == id && q != r.first {
+			r.held = slices.Delete(r.held, i, i+1)
+			r.heldSize -= len(q.line)
+			return false
+		}
+	}
+	return true
+}
+
+// requested sends a request or lets it wait for a daemon.
+func (r *relay) requested(line []byte) {
+	q := &request{Peek: mcp.PeekMessage(line), line: line, since: time.Now()}
+	r.mu.Lock()
+	r.last += 2 // between two requests there is room for initialized
+	q.number = r.last
+	if q.Method == "initialize" && !r.greeted {
+		r.first = q
+	}
+	if why := r.refusing; why != nil {
+		r.mu.Unlock()
+		r.answer(q, why)
+		return
+	}
+	r.noteRepeatLocked(q)
+	l := r.link
+	if l == nil {
+		if len(r.held) >= maxWaiting || r.heldSize+len(line) > maxWaitingBytes {
+			r.mu.Unlock()
+			r.answer(q, errors.New("too much waits for the daemon already"))
+			return
+		}
+		r.holdLocked(q)
+	}
+	r.mu.Unlock()
+	if l != nil {
+		r.send(q, l)
+	}
+}
+
+// noteRepeatLocked keeps what the next daemon has to hear again.
+func (r *relay) noteRepeatLocked(q *request) {
+	switch q.Method {
+	case "logging/setLevel":
+		r.repeat[q.Method] = q.line
+	case "resources/subscribe":
+		r.repeat[string(q.Params)] = q.line
+	case "resources/unsubscribe":
+		delete(r.repeat, string(q.Params))
+	}
+	if len(r.repeat) > maxWaiting { // no client has so many; the rest is not repeated
+		clear(r.repeat)
+	}
+}
+
+// holdLocked lets a request wait, in the order of arrival.
+func (r *relay) holdLocked(q *request) {
+	i, _ := slices.BinarySearchFunc(r.held, q.number, func(h *request, n uint64) int {
+		if h.number < n {
+			return -1
+		}
+		return 1
+	})
+	r.held = slices.Insert(r.held, i, q)
+	r.heldSize += len(q.line)
+}
+
+// open lets requests through: first those that have waited, in their order.
+func (r *relay) open(l *link) {
+	for {
+		r.mu.Lock()
+		if len(r.held) == 0 {
+			r.link = l
+			close(r.linked)
+			r.linked = make(chan struct{})
+			r.mu.Unlock()
+			return
+		}
+		q := r.held[0]
+		r.held = r.held[1:]
+		r.heldSize -= len(q.line)
+		r.mu.Unlock()
+		if !r.send(q, l) {
+			return // it has ended
+		}
+	}
+}
+
+// send sends a request and tells whether the link still lives. A request of
+// which not all has left can be sent on the next link, whatever it does: half a
+// line is no message.
+func (r *relay) send(q *request, l *link) bool {
+	line := q.line
+	if q.ID == nil {
+		return r.write(l, line) == nil
+	}
+	r.mu.Lock()
+	q.link, q.writing = l, true
+	q.tries++
+	r.asked[string(q.ID)] = q
+	r.mu.Unlock()
+	r.upMu.Lock()
+	n, err := l.Write(line)
+	r.upMu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	q.writing = false
+	switch {
+	case r.asked[string(q.ID)] != q: // answered or cancelled meanwhile
+	case err != nil && n < len(line)-1:
+		delete(r.asked, string(q.ID))
+		q.tries--
+		r.holdLocked(q)
+	case l.dead:
+		r.settleLocked(q)
+	case len(line) > maxKept && q != r.first:
+		q.line = nil
+	}
+	return err == nil && !l.dead
+}
+
+// fromDaemon deals with one message of the daemon's and tells whether it is for
+// the client.
+func (r *relay) fromDaemon(line []byte) bool {
+	p := mcp.PeekMessage(line)
+	if p.Method != "" || p.ID == nil {
+		return true
+	}
+	id := string(p.ID)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if answer := r.own[id]; answer != nil {
+		delete(r.own, id)
+		answer <- bytes.Clone(line)
+		return false
+	}
+	q := r.asked[id]
+	delete(r.asked, id)
+	switch {
+	case q == nil:
+	case mcp.RefusedAtEnd(line) && q.line != nil && !r.ended:
+		r.holdLocked(q) // for the next daemon
+		return false
+	case q == r.first:
+		r.greeted = true
+		r.noteVersionLocked(line)
+	}
+	return true
+}
+
+// noteVersion tells of a daemon that is not of this bridge's version.
+func (r *relay) noteVersion(initialized []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.noteVersionLocked(initialized)
+}
+
+func (r *relay) noteVersionLocked(initialized []byte) {
+	var answer struct {
+		Result struct {
+			ServerInfo struct {
+				Version string `json:"version"`
+			} `json:"serverInfo"`
+		} `json:"result"`
+	}
+	if json.Unmarshal(initialized, &answer) != nil || answer.Result.ServerInfo.Version == "" {
+		return
+	}
+	v := answer.Result.ServerInfo.Version
+	if v != r.version && v != versionText() {
+		r.say("the daemon is version %s, this bridge %s: restart the one that is older", v, versionText())
+	}
+	r.version = v
+}
+
+// lost deals with what was asked on a link that has ended.
+func (r *relay) lost(l *link) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l.dead = true
+	if r.link == l {
+		r.link = nil
+	}
+	for _, q := range r.asked {
+		if q.link == l && !q.writing {
+			r.settleLocked(q)
+		}
+	}
+}
+
+// settleLocked deals with a request that was sent and not answered. What changes
+// nothing is sent again; of the rest nobody knows what became of it, and it is
+// answered when there is a daemon that can tell the place to look from.
+func (r *relay) settleLocked(q *request) {
+	delete(r.asked, string(q.ID))
+	if q.Reads() && q.line != nil && q.tries < mostTries && !r.ended {
+		r.holdLocked(q)
+		if q == r.first && r.inited != nil {
+			r.holdInitedLocked()
+		}
+		return
+	}
+	last := r.ended
+	r.late.Go(func() { r.answerLost(q, last) })
+}
+
+// answerLost says that the answer of a request is lost.
+func (r *relay) answerLost(q *request, last bool) {
+	if q.Reads() {
+		r.answer(q, errors.New("the daemon went away before it answered; ask again"))
+		return
+	}
+	where := "look at what it was to change"
+	cursor := ""
+	if q.Pane != "" {
+		where = "look at pane " + q.Pane + " (snapshot_pane)"
+		if !last {
+			cursor = r.cursorOf(q.Pane)
+		}
+	}
+	text := fmt.Sprintf("unknown: the daemon went away before it answered, and nobody knows whether %s was carried out. "+
+		"It was not sent again: %s before you call it again.", q.Tool, where)
+	result := map[string]any{
+		"content": []any{map[string]string{"type": "text", "text": text}}, "isError": true,
+	}
+	if cursor != "" {
+		result["_meta"] = map[string]string{"tmux-mcpd/cursor": cursor}
+	}
+	if q.Complete {
+		result["resultType"] = "complete"
+	}
+	r.reply(q, result, nil)
+}
+
+// cursorOf asks the next daemon for a place in a pane's output to go on from, ""
+// if there is none in time.
+func (r *relay) cursorOf(pane string) string {
+	ctx, cancel := context.WithTimeout(context.Background(), cursorWait)
+	defer cancel()
+	r.mu.Lock()
+	l, linked := r.link, r.linked
+	r.mu.Unlock()
+	if l == nil {
+		select {
+		case <-linked:
+		case <-ctx.Done():
+			return ""
+		}
+		r.mu.Lock()
+		l = r.link
+		r.mu.Unlock()
+	}
+	if l == nil {
+		return ""
+	}
+	params := fmt.Appendf(nil, `{"name":"capture_since","arguments":{"paneId":%q,"maxLines":1}}`, pane)
+	line, err := r.ask(ctx, l, "tools/call", params)
+	var answer struct {
+		Result struct {
+			StructuredContent struct {
+				Cursor string `json:"cursor"`
+			} `json:"structuredContent"`
+		} `json:"result"`
+	}
+	if err != nil || json.Unmarshal(line, &answer) != nil {
+		return ""
+	}
+	return answer.Result.StructuredContent.Cursor
+}
+
+// answer refuses a request.
+func (r *relay) answer(q *request, why error) {
+	r.reply(q, nil, &rpcError{codeGone, "tmux-mcpd: " + strings.ToValidUTF8(why.Error(), "?")})
+}
+
+// codeGone is the code of every error of the bridge's own: there is no daemon.
+const codeGone = -32000
+
+func (r *relay) reply(q *request, result map[string]any, failure *rpcError) {
+	line, err := json.Marshal(struct {
+		JSONRPC string          `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id"`
+		Result  map[string]any  `json:"result,omitempty"`
+		Error   *rpcError       `json:"error,omitempty"`
+	}{"2.0", q.ID, result, failure})
+	if err != nil {
+		return // its id is no JSON: then there is nothing that it could be told by
+	}
+	_ = r.tell(append(line, '\n')) // who does not read will be noticed as gone
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	select {
+	case <-r.refused:
+	default:
+		if r.refusing != nil {
+			close(r.refused)
+		}
+	}
+}
+
+// expire answers what has waited too long for a daemon.
+func (r *relay) expire(why error, now time.Time) {
+	r.mu.Lock()
+	var late []*request
+	r.held = slices.DeleteFunc(r.held, func(q *request) bool {
+		switch waited := now.Sub(q.since); {
+		case q == r.first && waited >= initWait:
+		case q != r.first && waited >= heldWait && q.ID != nil:
+		default:
+			return false
+		}
+		late = append(late, q)
+		r.heldSize -= len(q.line)
+		return true
+	})
+	r.mu.Unlock()
+	for _, q := range late {
+		if q == r.first {
+			r.greetAlone(q)
+		} else {
+			r.answer(q, why)
+		}
+	}
+}
+
+// greetAlone answers initialize without a daemon. When there is one, it hears
+// the same initialize, and the client that the list of tools has changed.
+func (r *relay) greetAlone(q *request) {
+	line, err := mcp.Initialized(q.ID, q.Params, versionText())
+	if err != nil {
+		r.answer(q, err)
+		return
+	}
+	r.mu.Lock()
+	r.greeted, r.alone = true, true
+	r.held = slices.DeleteFunc(r.held, func(h *request) bool { return h.ID == nil }) // comes with the handshake
+	r.mu.Unlock()
+	_ = r.tell(line)
+}
+
+// refuseAll answers everything that waits.
+func (r *relay) refuseAll(why error) {
+	r.mu.Lock()
+	all := r.held
+	for _, q := range r.asked {
+		all = append(all, q)
+	}
+	r.held, r.heldSize = nil, 0
+	clear(r.asked)
+	r.mu.Unlock()
+	for _, q := range all {
+		if q.ID != nil {
+			r.answer(q, why)
+		}
+	}
+}
+
+// Bounds on answering a client that cannot be served.
+const (
+	refuseIdle  = 10 * time.Second // without any request
+	refuseAfter = time.Second      // from the first answer on
+)
+
+// refuse answers requests with the reason why there will be no daemon, because
+// MCP clients show that, while many hide what a server prints on stderr.
+func (r *relay) refuse(ctx context.Context, why error) {
+	r.mu.Lock()
+	r.refusing = why
+	r.mu.Unlock()
+	r.refuseAll(why)
+	limit := time.NewTimer(refuseIdle)
+	defer limit.Stop()
+	for refused := r.refused; ; {
+		select {
+		case <-refused:
+			refused = nil
+			limit.Reset(refuseAfter)
+		case <-r.stdin:
+			return
+		case <-limit.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
