@@ -19,8 +19,12 @@ import (
 	"tmux-mcpd/controlmode"
 )
 
-// doctorTimeout bounds each check.
-const doctorTimeout = 15 * time.Second
+const (
+	// doctorTimeout bounds each check.
+	doctorTimeout = 15 * time.Second
+	// attachPatience is how long a daemon may take to attach to a tmux that is there.
+	attachPatience = 5 * time.Second
+)
 
 // The outcomes of a check.
 const (
@@ -228,6 +232,11 @@ func (x *examination) daemon(ctx context.Context) finding {
 		return finding{Outcome: skipped, Text: "it cannot be reached"}
 	}
 	r, err := askDaemon(ctx, x.in.cfg)
+	// One that has just been started may still be attaching.
+	for end := time.Now().Add(attachPatience); err == nil && !r.Tmux.Attached && x.outcome("tmux server") == fine &&
+		time.Now().Before(end) && pause(ctx, 5*dialPause); {
+		r, err = askDaemon(ctx, x.in.cfg)
+	}
 	if err != nil {
 		return failed(err, "end it with tmux-mcpd stop and start it again")
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -55,7 +56,7 @@ func tryInput(ctx context.Context, c *config) (f finding, err error) {
 	defer os.RemoveAll(dir)
 	tmux := controlmode.Socket{Path: filepath.Join(dir, "s")}
 	socket := filepath.Join(dir, "m")
-	run := func(args ...string) error {
+	run := func(ctx context.Context, args ...string) error {
 		cmd := exec.CommandContext(ctx, c.bin(), append([]string{"-u", "-S", tmux.Path, "-f", os.DevNull}, args...)...)
 		out, err := cmd.CombinedOutput()
 		if err != nil {
@@ -63,26 +64,38 @@ func tryInput(ctx context.Context, c *config) (f finding, err error) {
 		}
 		return nil
 	}
-	if err := run("new-session", "-d", "-x", "80", "-y", "24", "exec cat"); err != nil {
+	if err := run(ctx, "new-session", "-d", "-x", "80", "-y", "24", "exec cat"); err != nil {
 		return f, err
 	}
-	defer func() { err = errors.Join(err, run("kill-server")) }()
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tmuxTimeout)
+		defer cancel()
+		err = errors.Join(err, run(ctx, "kill-server"))
+	}()
 	prog, err := self()
 	if err != nil {
 		return f, err
 	}
-	mine := []string{"--listen", socket, "--" + socketPathFlag, tmux.Path, "--tmux-bin", c.bin(), "--" + configFlag, os.DevNull}
-	daemon := exec.CommandContext(ctx, prog, append([]string{"serve", "--log-level", "error"}, mine...)...)
+	none := filepath.Join(dir, configName) // the user's configuration is not what is tried
+	if err := os.WriteFile(none, nil, 0o600); err != nil {
+		return f, err
+	}
+	mine := []string{"--listen", socket, "--" + socketPathFlag, tmux.Path, "--" + configFlag, none}
+	daemon := exec.CommandContext(ctx, prog, append([]string{"serve", "--log-level", "error", "--tmux-bin", c.bin()}, mine...)...)
 	environ := withoutSettings(os.Environ())
 	daemon.Env = environ
+	var said bytes.Buffer
+	daemon.Stderr = &said
 	if err := daemon.Start(); err != nil {
 		return f, err
 	}
 	defer func() {
 		_ = daemon.Process.Signal(syscall.SIGTERM) // it may have ended
-		err = errors.Join(err, daemon.Wait())
+		if derr := daemon.Wait(); derr != nil {
+			err = errors.Join(err, fmt.Errorf("its daemon: %w: %s", derr, bytes.TrimSpace(said.Bytes())))
+		}
 	}()
-	bridge := append([]string{"stdio", "--no-start", "--listen", socket}, mine[2:4]...)
+	bridge := append([]string{"stdio", "--no-start"}, mine...)
 	cl, end, err := bridgeClient(ctx, prog, bridge, environ, c)
 	if err != nil {
 		return f, err
