@@ -292,6 +292,7 @@ func newTable(mirror *state.Mirror, cfg ToolConfig) (*table, error) {
 	t := &table{mirror: mirror, cfg: cfg, byName: map[string]*tool{}}
 	for _, row := range slices.Concat(listTools(), readTools(), searchTools(), optionTools(),
 		manageTools(),
+		teardownTools(),
 	) {
 		t.byName[row.name] = row.advertisedAs(false)
 	}
