@@ -60,6 +60,11 @@ func callsOf(pane, window, session, text string) map[string][]args {
 		"set_pane_title":        {{"paneId": pane, "title": text}},
 		"set_synchronize_panes": {{"windowId": window, "enabled": false}},
 		"swap_pane":             {{"paneId": pane, "otherPaneId": pane}, {"paneId": pane, "otherPaneId": text}},
+
+		"clear_pane_scrollback": {{"paneId": pane}, {"paneId": text}},
+		"kill_pane":             {{"paneId": "%999"}, {"paneId": text}},
+		"kill_window":           {{"windowId": "@999"}, {"windowId": text}},
+		"kill_session":          {{"session": text + "x"}},
 	}
 	var some []args
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -145,6 +150,7 @@ func TestX04HostileBytes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, nil).start()
+			r.caller = everyTool()
 			file := filepath.Join(filepath.Dir(r.sock), "case")
 			if err := os.WriteFile(file, b, 0o600); err != nil {
 				t.Fatal(err)
@@ -293,7 +299,10 @@ func TestM02NamesAreExact(t *testing.T) {
 // empty lists and maps, not with null, and holds to its own schema.
 func TestX08EmptyResultsAreValid(t *testing.T) {
 	none := newRig(t, nil)
-	r := newRig(t, nil).start()
+	r := newRig(t, nil)
+	r.caller = everyTool()
+	r.tmux("new-session", "-d", "-s", "main", "-x", "80", "-y", "24", "-n", "w", "cat", ";", "new-window", "-d", "-t", "main:", "cat", ";",
+		"new-window", "-d", "-t", "main:", "cat", ";", "new-session", "-d", "-s", "gone", "cat") // to be ended
 	cursor := r.ok("capture_since", args{"paneId": "%0"})["cursor"]
 	shell := r.shellPane(plainBash)
 	run := r.runs(shell, "true")["runId"]
@@ -321,6 +330,8 @@ func TestX08EmptyResultsAreValid(t *testing.T) {
 		"swap_pane":         {"paneId": "%0", "otherPaneId": "%0"},
 		"run_shell_command": {"paneId": shell, "command": "true"}, "get_run": {"runId": run},
 		"interrupt_run": {"runId": run}, "list_runs": {"paneId": "%0"},
+		"clear_pane_scrollback": {"paneId": "%0"}, "kill_pane": {"paneId": "%1"}, "kill_window": {"windowId": "@2"},
+		"kill_session": {"session": "gone"},
 		batchName: {"operations": []args{
 			{"tool": "list_panes", "arguments": args{"window": "@99"}},
 			{"tool": "search_panes", "arguments": args{"pattern": "no such text"}},

@@ -184,18 +184,27 @@ func runShellCommand(ctx context.Context, c *call, a runArgs) (*toolResult, erro
 		wait = c.wait(*a.TimeoutMs)
 	}
 	opt := state.RunOptions{Command: a.Command, Same: a.Persist}
-	p, err := c.start(ctx, id, opt, a.Force)
+	var run string
+	if a.NewPane {
+		run, err = c.startBeside(ctx, id, opt)
+	} else {
+		run, err = c.start(ctx, id, opt, a.Force)
+	}
 	if err != nil {
 		return nil, c.missing(ctx, err, a.PaneID)
 	}
-	v, err := c.awaitRun(ctx, p, wait)
+	v, err := c.awaitRun(ctx, run, wait)
 	if err != nil {
 		return nil, err
 	}
 	if v.State == state.RunNotStarted {
 		return nil, c.notStarted(v)
 	}
-	return c.runResult(v, wait, c.lines(a.MaxLines))
+	res, err := c.runResult(v, wait, c.lines(a.MaxLines))
+	if err == nil {
+		c.tidy(ctx, v)
+	}
+	return res, err
 }
 
 // start types the line of a run, through the guards of all input.

@@ -187,3 +187,48 @@ func TestR01OneRunPerPane(t *testing.T) {
 		t.Error("nobody got a turn")
 	}
 }
+
+// TestO14RunInANewPane: a run can have a pane of its own, beside the one named
+// and without taking the focus, which is there until the output has been read.
+func TestO14RunInANewPane(t *testing.T) {
+	r := newRig(t, nil).start()
+	r.tmux("set-option", "-g", "default-command", plainBash)
+	r.ok("list_panes", args{})
+	panes := func() string { return r.tmux("list-panes", "-t", "main:0", "-F", "#{pane_id} #{pane_active}") }
+	before := panes()
+	v := r.ok("run_shell_command", args{"paneId": "%0", "command": "seq 1 5000", "newPane": true, "maxLines": 2, "timeoutMs": 50000})
+	if v["output"] != "4999\n5000\n" || v["exitStatus"] != 0.0 || v["droppedLines"] != 4998.0 || v["paneId"] == "%0" {
+		t.Errorf("%v", v)
+	}
+	if got := panes(); got != before {
+		t.Errorf("panes %q, before %q", got, before)
+	}
+	v = r.ok("run_shell_command", args{"paneId": "%0", "command": "read x; seq 1 5000", "newPane": true, "timeoutMs": 1})
+	own := v["paneId"].(string)
+	if got := panes(); !strings.HasPrefix(got, before+"\n"+own+" 0") {
+		t.Errorf("panes %q, before %q", got, before)
+	}
+	id, _ := controlmode.ParsePaneID(own)
+	reads := func(w state.Waiting) bool { return w.For == state.WaitsLine }
+	if w, err := r.table.mirror.AwaitWaiting(t.Context(), id, patience, reads); err != nil || !reads(w) {
+		t.Fatalf("%+v, %v", w, err)
+	}
+	r.tmux("send-keys", "-t", own, "Enter")
+	if run, err := r.table.mirror.AwaitRun(t.Context(), v["runId"].(string), patience); err != nil || !run.Ended() {
+		t.Fatalf("%+v, %v", run, err)
+	}
+	if got := panes(); got == before {
+		t.Error("the pane has gone before its output was read")
+	}
+	g := r.ok("get_run", args{"runId": v["runId"]})
+	if g["output"] == "" || g["run"].(map[string]any)["exitStatus"] != 0.0 {
+		t.Errorf("%v", g)
+	}
+	if got := panes(); got != before {
+		t.Errorf("panes %q, before %q", got, before)
+	}
+	g = r.ok("get_run", args{"runId": v["runId"], "maxLines": 1}) // again, without a pane
+	if g["output"] != "5000\n" {
+		t.Errorf("%v", g)
+	}
+}

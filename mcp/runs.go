@@ -98,6 +98,9 @@ func getRun(ctx context.Context, c *call, a getRunArgs) (*toolResult, error) {
 	o.close()
 	n := append(notices{runLine(v)}, runNotices(v, wait)...)
 	n.text(text)
+	if !text.More {
+		c.tidy(ctx, v)
+	}
 	return &toolResult{Text: n.over(strings.TrimRight(out, "\n")), Structured: o.b}, nil
 }
 

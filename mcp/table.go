@@ -291,7 +291,9 @@ var _ registry = (*table)(nil)
 func newTable(mirror *state.Mirror, cfg ToolConfig) (*table, error) {
 	t := &table{mirror: mirror, cfg: cfg, byName: map[string]*tool{}}
 	for _, row := range slices.Concat(listTools(), readTools(), searchTools(), optionTools(),
-		manageTools(), runTools(),
+		manageTools(),
+		teardownTools(),
+		runTools(),
 	) {
 		t.byName[row.name] = row.advertisedAs(false)
 	}

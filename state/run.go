@@ -447,3 +447,16 @@ func (r *runs) wait() {
 
 // RunDir is where commands are staged.
 func (m *Mirror) RunDir() string { return m.runs.files.dir }
+
+// SameProcess tells whether the pane of a run still is the one it was typed
+// into, with the same program.
+func (m *Mirror) SameProcess(ctx context.Context, id string) bool {
+	j, err := m.runs.find(id)
+	if err != nil {
+		return false
+	}
+	mod, err := m.onePane(ctx, j.now.Pane)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return err == nil && mod.Server.ID == j.server.ID && (mod.Panes[0].PID == j.panePID || mod.Panes[0].PID == 0)
+}
