@@ -137,14 +137,15 @@ func (f *follower) believe(h heard, now time.Time) bool {
 // left to say is waited for.
 func (f *follower) paneDied(h heard, now time.Time) bool {
 	const lastWords = time.Second
-	if !f.j.paneGone(f.r.m) {
+	// A server that is killed tells nobody: then the shell is gone, and no output comes.
+	if !f.j.paneGone(f.r.m) && (h.live || processExists(f.j.shell)) {
 		f.dead = time.Time{}
 		return false
 	}
 	if f.dead.IsZero() {
 		f.dead = now
 	}
-	if h.live && now.Sub(f.dead) < lastWords {
+	if h.live && now.Sub(f.dead) < lastWords || !f.j.paneGone(f.r.m) && now.Sub(f.dead) < 2*lastWords {
 		f.wait = followFast
 		return false
 	}
