@@ -39,11 +39,13 @@ const (
 
 // The words of a capability row.
 const (
-	reachNone    = "none"
-	reachInput   = "pane-input"
-	reachCommand = "pane-command"
+	reachNone       = "none"
+	reachConfigured = "configured-process"
+	reachInput      = "pane-input"
+	reachCommand    = "pane-command"
 
 	effectObserve = "observe"
+	effectChange  = "change"
 	effectDelete  = "delete"
 
 	classMetadata      = "tmux-metadata"
@@ -157,6 +159,14 @@ func binding[T any](name string, params []param) func(dst reflect.Value, values 
 func (t *tool) describeClass() string {
 	has := func(class string) bool { return slices.Contains(t.classes, class) }
 	switch {
+	case t.toolset == teardown:
+		return "Deletes what is in tmux; takes no command."
+	case t.reach == reachConfigured:
+		return "Starts the program that tmux is configured to start; takes no command."
+	case t.reach == reachInput:
+		return "Gives input to the program in a pane; a shell there runs it with the user's rights."
+	case t.reach == reachCommand:
+		return "Runs a shell command with the user's rights."
 	case t.toolset != inspect:
 		return "Changes tmux; the caller supplies nothing that is executed."
 	case has(classTerminal):
@@ -280,7 +290,10 @@ var _ registry = (*table)(nil)
 // newTable makes the table. It fails on a policy that names what does not exist.
 func newTable(mirror *state.Mirror, cfg ToolConfig) (*table, error) {
 	t := &table{mirror: mirror, cfg: cfg, byName: map[string]*tool{}}
-	for _, row := range slices.Concat(listTools(), readTools(), searchTools(), optionTools()) {
+	for _, row := range slices.Concat(listTools(), readTools(), searchTools(), optionTools(),
+		manageTools(),
+		teardownTools(),
+	) {
 		t.byName[row.name] = row.advertisedAs(false)
 	}
 	t.byName[batchName] = batchTool(t.byName, nil).advertisedAs(false)
