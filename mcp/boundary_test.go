@@ -341,7 +341,7 @@ func timeless(line []byte) []byte {
 // that may do everything. Nothing of that side comes back, and nothing of it
 // changes.
 func TestBoundaryFuzz(t *testing.T) {
-	calls := 60 // of every tool
+	calls := 20 // of every tool
 	if n, err := strconv.Atoi(os.Getenv("TMUX_MCPD_BOUNDARY_CALLS")); err == nil {
 		calls = n
 	}
