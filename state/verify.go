@@ -26,7 +26,7 @@ type Verification struct {
 // Verify compares what a full read is answered with to what a tmux process lists,
 // over no connection of ours, and checks the invariants. A difference counts only
 // if tmux lists the same before and after. It runs a few tmux processes and
-// blocks as long as they take. ErrNoServer, ErrRestless.
+// blocks as long as they take. Without a server nothing is compared. ErrRestless.
 func (m *Mirror) Verify(ctx context.Context) (*Verification, error) {
 	return m.verify(ctx, m.byProcess)
 }
