@@ -2,12 +2,10 @@ package state
 
 import (
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"tmux-mcpd/controlmode"
 )
@@ -128,8 +126,3 @@ func itoa(n int) string {
 	}
 	return itoa(n/10) + string(rune('0'+n%10))
 }
-
-var (
-	_ = errors.Is
-	_ = time.Second
-)
