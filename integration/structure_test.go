@@ -53,6 +53,8 @@ var allowed = map[string][]string{
 		"go.uber.org/zap", "go.uber.org/zap/zapcore",
 		"gopkg.in/natefinch/lumberjack.v2", "golang.org/x/sys/unix", "golang.org/x/term",
 		"github.com/pelletier/go-toml/v2", "github.com/pelletier/go-toml/v2/unstable",
+		// Clients keep comments in their JSON; systemd hands over sockets and listens.
+		"github.com/tailscale/hujson", "github.com/coreos/go-systemd/v22/activation", "github.com/coreos/go-systemd/v22/daemon",
 	},
 	// Tests of the whole program; whatever they share is theirs alone.
 	"integration":  {"tmux-mcpd/", "go.uber.org/", "golang.org/x/", "github.com/creack/pty"},

@@ -40,6 +40,10 @@ type config struct {
 	detach      bool
 	noStart     bool
 	json        bool
+	dryRun      bool
+	remove      bool
+	follow      bool
+	lines       int
 
 	main    listener          // the daemon's own socket
 	further []*listener       // the [[listen]] tables of the file
@@ -55,7 +59,7 @@ type config struct {
 // defaults is the configuration of somebody who says nothing.
 func defaults() *config {
 	return &config{
-		watch: "auto", start: "never", transport: "pty", logLevel: "info", timeout: 2 * time.Minute,
+		watch: "auto", start: "never", transport: "pty", logLevel: "info", timeout: 2 * time.Minute, lines: 50,
 		commandTimeout: defaultCommandTimeout, origins: map[string]string{},
 		main: listener{mode: socketMode, origins: map[string]string{}},
 	}
@@ -88,7 +92,7 @@ func parse(cmd string, args []string, lookup env) (*config, []string, error) {
 		if src.file, err = findConfig(src); err != nil {
 			return nil, nil, err
 		}
-		c.configPath = src.file.path
+		c.configPath, c.origins[configFlag] = src.file.path, src.file.from
 	}
 	if err := src.tmuxChoice(cmd); err != nil {
 		return nil, nil, err

@@ -27,6 +27,7 @@ const maxConfig = 1 << 20
 // configFile is a configuration file whose keys and types are right. Whether
 // the values are is for the settings to say.
 type configFile struct {
+	from   string           // what named it, "" for the place by rule
 	path   string           // absolute; "" if there is none
 	top    map[string]value // by key
 	listen []listenTable
@@ -51,7 +52,11 @@ func findConfig(src *sources) (*configFile, error) {
 		if err != nil {
 			return nil, fmt.Errorf("configuration file: %w", err)
 		}
-		return readConfig(path)
+		f, err := readConfig(path)
+		if err == nil {
+			f.from = v.from
+		}
+		return f, err
 	}
 	base, _ := src.lookup("XDG_CONFIG_HOME")
 	if !filepath.IsAbs(base) {

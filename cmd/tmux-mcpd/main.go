@@ -70,6 +70,37 @@ one. A tool's error goes to stderr.`,
 outcome as a configuration file. A running daemon has what it had when it started
 or got its last SIGHUP.`,
 		},
+		{
+			name: "stop", summary: "end the daemon", run: stop,
+			detail: `Ends the daemon on the socket in order and waits until it has ended. tmux goes on.`,
+		},
+		{
+			name: "logs", summary: "what the daemon has logged", run: logs,
+			detail: `Reads the daemon's log file, or the journal where a service manager keeps it,
+and prints it for a person.`,
+		},
+		{
+			name: "setup", args: "claude|codex|gemini|cursor", summary: "put the daemon into an MCP client's configuration", run: setup,
+			detail: `Keeps a copy of the client's file, and everything in it that is not ours, comments
+included. For any other name it prints what most clients take.`,
+		},
+		{
+			name: "install", summary: "run the daemon as a service of yours", run: install,
+			detail: `On Linux a systemd user unit, started by the first client that connects; on macOS
+a launchd agent. Flags and TMUX_MCPD_ variables given here become the service's.
+Files that install did not write are never touched.`,
+		},
+		{name: "uninstall", summary: "take that service away again", run: uninstall},
+		{
+			name: "doctor", summary: "prove that everything works, or say what does not", run: doctor,
+			detail: `Checks the chain from tmux to the clients' configurations, one line each, with what
+to do about it. Nothing of your tmux is changed: typing is tried on a tmux server
+of its own.`,
+		},
+		{
+			name: "completion", args: "bash|zsh|fish", summary: "print the completion script of a shell", run: completion,
+			detail: `For example, in ~/.bashrc: source <(tmux-mcpd completion bash)`,
+		},
 		{name: "version", summary: "print the version", run: printVersion},
 		{name: "help", args: "[COMMAND]", summary: "this text, or that of a command", run: help},
 	}
@@ -161,7 +192,7 @@ func writeHelp(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString("tmux-mcpd serves a tmux server's sessions, windows and panes as MCP tools.\n\nusage: tmux-mcpd COMMAND [FLAG ...]\n\ncommands:\n")
 	for _, c := range commands() {
-		fmt.Fprintf(&b, "  %-8s %s\n", c.name, c.summary)
+		fmt.Fprintf(&b, "  %-10s %s\n", c.name, c.summary)
 	}
 	b.WriteString(`
 The daemon's socket, unless --listen names it: default.sock for the default tmux

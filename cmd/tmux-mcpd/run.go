@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/coreos/go-systemd/v22/daemon"
 	"go.uber.org/zap"
 
 	"tmux-mcpd/controlmode"
@@ -22,7 +23,7 @@ const detachTimeout = 2 * time.Second
 // it started has ended.
 func run(ctx context.Context, c *config, log *logger, ready func(path string), re reloading) error {
 	started := time.Now()
-	ln, err := mcp.Listen(c.main.path)
+	ln, err := ownListener(c)
 	if err != nil {
 		return err
 	}
@@ -66,6 +67,7 @@ func run(ctx context.Context, c *config, log *logger, ready func(path string), r
 	// Connections wait in the socket's queue from here on. Said before the
 	// mirror starts, so that it is the first thing said.
 	ready(ln.Path())
+	tellManager(log.Logger, daemon.SdNotifyReady)
 	for _, l := range c.further {
 		log.Info("further socket", zap.String("socket", l.path))
 	}
@@ -82,6 +84,11 @@ func run(ctx context.Context, c *config, log *logger, ready func(path string), r
 		}
 		mirrorEnded <- err
 	}()
+	watchdogEnded := make(chan struct{})
+	go func() {
+		defer close(watchdogEnded)
+		keepWatchdog(ctx, log.Logger, func() { _, _ = mirror.Status(), server.Status() })
+	}()
 	idleEnded := make(chan struct{})
 	go func() {
 		defer close(idleEnded)
@@ -95,7 +102,9 @@ func run(ctx context.Context, c *config, log *logger, ready func(path string), r
 	err = socks.serve(ctx, ln.Path())
 	cause := context.Cause(ctx)
 	end(nil)
+	tellManager(log.Logger, daemon.SdNotifyStopping)
 	<-idleEnded
+	<-watchdogEnded
 	stopMirror()
 	select {
 	case merr := <-mirrorEnded:

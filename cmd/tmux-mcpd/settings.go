@@ -53,8 +53,8 @@ const (
 )
 
 var (
-	everywhere = []string{"serve", "stdio", "call", "status", "config"}
-	starters   = []string{"serve", "stdio", "call", "config"}
+	everywhere = []string{"serve", "stdio", "call", "status", "config", "stop", "logs", "install", "uninstall", "setup", "doctor"}
+	starters   = []string{"serve", "stdio", "call", "config", "install", "uninstall", "doctor"}
 	daemonOnly = []string{"serve", "config"}
 )
 
@@ -164,6 +164,34 @@ var settings = []setting{
 		show: func(c *config, _ *listener) any { return c.idleExit.String() },
 	},
 	{
+		flag: "dry-run", on: []string{"install", "uninstall", "setup"},
+		usage: "show what would be done and change nothing",
+		set:   toggle(func(c *config) *bool { return &c.dryRun }),
+	},
+	{
+		flag: "remove", on: []string{"setup"},
+		usage: "take the daemon out of the client's configuration again",
+		set:   toggle(func(c *config) *bool { return &c.remove }),
+	},
+	{
+		flag: "f", on: []string{"logs"},
+		usage: "go on with what is written from now on, until interrupted",
+		set:   toggle(func(c *config) *bool { return &c.follow }),
+	},
+	{
+		flag: "n", value: "LINES", on: []string{"logs"},
+		def:   "50",
+		usage: "how many lines of the past",
+		set: func(c *config, v string) error {
+			n, err := strconv.Atoi(v)
+			if err != nil || n < 0 {
+				return fmt.Errorf("%q is not a number of lines", v)
+			}
+			c.lines = n
+			return nil
+		},
+	},
+	{
 		flag: "detach", on: []string{"serve"},
 		usage: "start in the background, as stdio does; return when the daemon is ready",
 		set:   toggle(func(c *config) *bool { return &c.detach }),
@@ -182,7 +210,7 @@ var settings = []setting{
 		set:   duration(func(c *config) *time.Duration { return &c.timeout }, time.Nanosecond, 0),
 	},
 	{
-		flag: "json", on: []string{"call", "status"},
+		flag: "json", on: []string{"call", "status", "logs", "doctor"},
 		usage: "print the structured result as one line of JSON",
 		set:   toggle(func(c *config) *bool { return &c.json }),
 	},
