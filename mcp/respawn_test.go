@@ -1,13 +1,21 @@
 package mcp
 
 import (
+	"os"
+	"strconv"
 	"testing"
 )
 
-const respawnRounds = 50 // of two panes each
+// respawnRounds are of two panes each; TMUX_MCPD_RESPAWNS is another number.
+func respawnRounds() int {
+	if n, err := strconv.Atoi(os.Getenv("TMUX_MCPD_RESPAWNS")); err == nil {
+		return n
+	}
+	return 10
+}
 
 // TestRespawnsDoNotEndTheServer: a pane that prints, and that somebody follows, is
-// respawned 100 times by our own tool, in every round dead or in the middle of its
+// respawned again and again by our own tool, in every round dead or in the middle of its
 // output; up to 3.7c that ends a tmux that is not handled with care (control-mode
 // 12.1). The reader goes on all the while, and is told.
 func TestRespawnsDoNotEndTheServer(t *testing.T) {
@@ -21,7 +29,7 @@ func TestRespawnsDoNotEndTheServer(t *testing.T) {
 		for _, pane := range []string{"%1", "%2"} {
 			cursor[pane] = r.ok("capture_since", args{"paneId": pane})["cursor"]
 		}
-		for i := range respawnRounds {
+		for i := range respawnRounds() {
 			for _, pane := range []string{"%1", "%2"} {
 				if p := r.whole("respawn_pane", "pane", args{"paneId": pane, "killFirst": true}); p["id"] != pane {
 					t.Fatalf("%v", p)
