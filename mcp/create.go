@@ -62,14 +62,14 @@ func createTools() []*tool {
 			"Splits a pane in two, with a new pane beside it. It does not become the active pane.",
 			[]param{
 				paneParam(true),
-				{name: "direction", enum: sides, doc: "Where the new pane goes. Default below."},
+				{name: "direction", enum: splitSides, doc: "Where the new pane goes. Default below."},
 				directory("that of the pane that is split"),
 			}, map[string]schema{"pane": paneViewOut()}), splitWindow),
 		define(respawn, respawnPane),
 	}
 }
 
-var sides = []string{"above", "below", "left", "right"}
+var splitSides = []string{"above", "below", "left", "right"}
 
 func waitReadyParam() param {
 	return param{
