@@ -54,6 +54,8 @@ type Config struct {
 	// local file system, its path without special characters; "" for
 	// RunDirectory. It is made when the first run needs it.
 	RunDir string
+	// Server is for the server that Start starts.
+	Server ServerConfig
 	Log    *zap.Logger // nil for none
 }
 
@@ -119,7 +121,7 @@ func New(cfg Config) *Mirror {
 }
 
 // Run attaches, stays attached, re-attaches, and returns when ctx is done and
-// everything it started has ended. It never starts a tmux server.
+// everything it started has ended. It never starts a tmux server; see Start.
 func (m *Mirror) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	m.reads.start(ctx, &wg)
