@@ -84,6 +84,7 @@ func TestRunInEveryShell(t *testing.T) {
 	for shell, command := range plainShells(t) {
 		t.Run(string(shell), func(t *testing.T) {
 			need(t, command)
+			x := &testTmux{t, x.bin, x.sock}
 			id := x.window(command)
 			for _, c := range []struct {
 				command string
