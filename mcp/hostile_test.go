@@ -42,6 +42,13 @@ func callsOf(pane, window, session, text string) map[string][]args {
 			{"name": "@hostile", "scope": text},
 		},
 		"snapshot_pane": {{"paneId": pane}, {"paneId": pane, text + "x": 1}},
+		"send_keys":     {{"paneId": pane, "keys": text}, {"paneId": pane, "keys": text, "literal": true}, {"paneId": text, "keys": text}},
+		"paste_text":    {{"paneId": pane, "text": text}, {"paneId": text, "text": text}},
+		sendBatchName: {
+			{"operations": []args{{"pane_id": pane, "keys": text}, {"session_name": text, "keys": text}, {"window_id": text, "keys": text}}, "on_error": "continue"},
+			{"operations": []args{{"pane_id": pane, "keys": text, text + "x": 1}}},
+			{"operations": []args{}, "socket_name": text},
+		},
 	}
 	var some []args
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -292,6 +299,8 @@ func TestX08EmptyResultsAreValid(t *testing.T) {
 		"get_tmux_variables": {"names": []string{"no_such_variable"}}, "get_server_info": nil,
 		"get_pane_info": {"paneId": "%0"}, "get_window_info": {"windowId": "@0"}, "get_session_info": {"session": "main"},
 		"find_pane_by_position": {"windowId": "@0", "corner": "top-left"},
+		"send_keys":             {"paneId": "%0", "keys": "", "enter": false}, "paste_text": {"paneId": "%0", "text": ""},
+		sendBatchName: {"operations": []args{}},
 		batchName: {"operations": []args{
 			{"tool": "list_panes", "arguments": args{"window": "@99"}},
 			{"tool": "search_panes", "arguments": args{"pattern": "no such text"}},
@@ -301,6 +310,7 @@ func TestX08EmptyResultsAreValid(t *testing.T) {
 	for tool, member := range map[string]string{
 		"list_sessions": "sessions", "list_windows": "windows", "list_panes": "panes", "search_panes": "matches",
 		"show_environment": "environment", "show_hooks": "hooks", "capture_since": "text", "capture_pane": "text",
+		sendBatchName: "results",
 	} {
 		empty[tool] = member
 	}

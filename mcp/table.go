@@ -43,10 +43,12 @@ const (
 // The words of a capability row.
 const (
 	reachNone    = "none"
+	reachProcess = "configured-process"
 	reachInput   = "pane-input"
 	reachCommand = "pane-command"
 
 	effectObserve = "observe"
+	effectChange  = "change"
 	effectDelete  = "delete"
 
 	classMetadata      = "tmux-metadata"
@@ -63,6 +65,9 @@ type tool struct {
 	doc     string // its own part of the description
 	params  []param
 	output  schema
+	// rawInput is an input schema to advertise as it is, in place of the one made
+	// from params; nil for most.
+	rawInput schema
 	// tables are read from tmux in the refresh that the call shares with others.
 	tables state.Tables
 
@@ -117,6 +122,9 @@ func define[T any](row tool, run func(context.Context, *call, T) (*toolResult, e
 		return run(ctx, c, args.(T))
 	}
 	row.input = inputSchema(row.params).with("$schema", dialect).raw()
+	if row.rawInput != nil {
+		row.input = row.rawInput.raw()
+	}
 	row.outputJSON = row.output.raw()
 	row.opener = row.describeClass()
 	return &row
@@ -159,6 +167,14 @@ func binding[T any](name string, params []param) func(dst reflect.Value, values 
 func (t *tool) describeClass() string {
 	has := func(class string) bool { return slices.Contains(t.classes, class) }
 	switch {
+	case t.toolset == teardown:
+		return "Deletes things of tmux; it takes no command."
+	case t.reach == reachProcess:
+		return "Starts the configured process of a pane; the caller supplies no command."
+	case t.reach == reachInput:
+		return "Sends input to the program in a pane; a shell there runs it with the user's rights."
+	case t.reach == reachCommand:
+		return "Runs a shell command with the user's rights."
 	case t.toolset != inspect:
 		return "Changes tmux; the caller supplies nothing that is executed."
 	case has(classTerminal):
@@ -279,7 +295,7 @@ var _ registry = (*table)(nil)
 // rules of contract 1.7.
 func newTable(mirror *state.Mirror, cfg ToolConfig) (*table, error) {
 	t := &table{mirror: mirror, cfg: cfg, byName: map[string]*tool{}}
-	for _, row := range slices.Concat(listTools(), readTools(), searchTools(), optionTools()) {
+	for _, row := range slices.Concat(listTools(), readTools(), searchTools(), optionTools(), inputTools()) {
 		t.byName[row.name] = row.settle(cfg.Precise)
 	}
 	t.byName[batchName] = batchTool(t.byName, nil).settle(cfg.Precise)
@@ -345,7 +361,7 @@ func (t *table) call(ctx context.Context, caller *Caller, name string, args json
 		return t.failure(ctx, err)
 	}
 	c.learn(row, res)
-	return flagged(res), nil
+	return flagged(t.located(row, res)), nil
 }
 
 func prefixed(name string, err error) error {
