@@ -255,11 +255,11 @@ func node(t *testing.T, dir string, env []string, args ...string) (string, error
 	return string(out), err
 }
 
-// foreignDaemon serves the inspect tools of a private tmux, with answers as large
+// foreignDaemon serves the tools of a private tmux that are selected by default, with answers as large
 // as can be. The environment is that in which the program finds the daemon.
 func foreignDaemon(x *tmux) (bin string, env []string) {
 	x.t.Helper()
-	d := x.daemon("LIBTMUX_TOOLSETS=inspect", "LIBTMUX_MCP_MAX_RESULT_LINES=10000")
+	d := x.daemon("LIBTMUX_MCP_MAX_RESULT_LINES=10000")
 	return d.cmd.Path, append(slices.Clone(d.env), "TMUX_MCPD="+d.cmd.Path)
 }
 

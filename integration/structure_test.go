@@ -51,7 +51,10 @@ var allowed = map[string][]string{
 	"cmd/tmux-mcpd": {
 		"tmux-mcpd/controlmode", "tmux-mcpd/state", "tmux-mcpd/mcp",
 		"go.uber.org/zap", "go.uber.org/zap/zapcore",
-		"gopkg.in/natefinch/lumberjack.v2", "golang.org/x/sys/unix",
+		"gopkg.in/natefinch/lumberjack.v2", "golang.org/x/sys/unix", "golang.org/x/term",
+		"github.com/pelletier/go-toml/v2", "github.com/pelletier/go-toml/v2/unstable",
+		// Clients keep comments in their JSON; systemd hands over sockets and listens.
+		"github.com/tailscale/hujson", "github.com/coreos/go-systemd/v22/activation", "github.com/coreos/go-systemd/v22/daemon",
 	},
 	// Tests of the whole program; whatever they share is theirs alone.
 	"integration":  {"tmux-mcpd/", "go.uber.org/", "golang.org/x/", "github.com/creack/pty"},

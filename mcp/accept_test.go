@@ -28,10 +28,22 @@ var (
 	javaScopes = []string{"global", "server", "session", "global-session", "window", "global-window", "pane"}
 )
 
+// confirmSelf is the Java and Go ports' word.
+var confirmSelf = map[string]addition{"confirmSelf": {alias: "force"}}
+
+// newName is the Go port's word.
+var newName = map[string]addition{"newName": {alias: "name"}}
+
 var additions = map[string]map[string]addition{
 	"list_windows":          bySession,
 	"list_panes":            bySession,
 	"get_session_info":      bySession,
+	"move_window":           bySession,
+	"kill_pane":             confirmSelf,
+	"kill_session":          both(bySession, confirmSelf),
+	"kill_window":           confirmSelf,
+	"rename_session":        both(bySession, newName),
+	"rename_window":         newName,
 	"show_environment":      bySession,
 	"capture_pane":          {"history": {schema: aBoolean}},
 	"snapshot_pane":         {"history": {schema: aBoolean}},

@@ -157,13 +157,16 @@ func (b *batch) run(ctx context.Context, c *call, a batchArgs) (*toolResult, err
 	if err != nil {
 		return nil, err
 	}
+	if err := c.policy.spend(len(ops) - 1); err != nil {
+		return nil, err
+	}
 	mode := onErrorStop
 	if a.OnError != nil {
 		mode = *a.OnError
 	}
 	results := runOperations(ops, mode == onErrorStop, func(segment []operation) func(*operation) *toolResult {
-		nested := &call{table: c.table, caller: c.caller, sel: c.sel}
-		nested.arrival = c.table.mirror.Arrive(sharedTables(segment))
+		nested := &call{table: c.table, caller: c.caller, policy: c.policy, sel: c.sel}
+		nested.arrival = c.policy.arrive(c.table.mirror, sharedTables(segment))
 		nested.arrival.Share(sharedScreens(segment))
 		return func(o *operation) *toolResult { return nested.nested(ctx, o) }
 	})
@@ -227,12 +230,10 @@ func (c *call) nested(ctx context.Context, o *operation) (res *toolResult) {
 		res, _ = c.table.failure(ctx, o.err)
 		return res
 	}
-	own := *c // the arrival is shared, the rest is the operation's
-	res, err := o.tool.run(ctx, &own, o.args)
-	if err != nil {
-		res, _ = c.table.failure(ctx, err)
-	}
-	return flagged(res)
+	own := *c // the look at tmux is shared, the rest is the operation's
+	own.arrival = c.arrival.again()
+	res, _ = own.answer(ctx, o.tool, o.args)
+	return res
 }
 
 // runOperations runs operations in order of effect: each run of operations

@@ -94,7 +94,7 @@ type socketInfo struct {
 
 // capabilities implements capable.
 func (t *table) capabilities(c *Caller) (json.RawMessage, error) {
-	sel, err := t.picks.of(c)
+	sel, err := t.policyOf(c).picks.of(c)
 	if err != nil {
 		return nil, err
 	}

@@ -269,7 +269,7 @@ func (p *param) integer(raw json.RawMessage) (any, string) {
 		}
 		n = int64(f)
 	}
-	if n < low || n > maxSafe {
+	if n < low || n > p.most() {
 		return nil, describe(raw)
 	}
 	return n, ""

@@ -142,6 +142,10 @@ func (c *call) permitted(ctx context.Context, what guards) (*guarded, error) {
 		target = what.pane
 	}
 	if target != nil {
+		// The look shows one placement, which need not be the one in sight.
+		if err := c.arrival.see(ctx, *target); err != nil {
+			return nil, err
+		}
 		p, ok := g.model.Pane(*target)
 		if !ok {
 			return nil, fmt.Errorf("pane %s: %w", *target, state.ErrNotFound)
@@ -189,8 +193,12 @@ func cohort(m *state.Model, p *state.Pane) []*state.Pane {
 // whose refuses panes that are the caller's own or that a person looks at.
 func (v *views) whose(p *state.Pane, force bool) *problem {
 	if client := v.model.LookingAt(p); client != nil {
+		reason := fmt.Sprintf("pane %s is attended: a person is looking at it", p.ID)
+		if !v.policy.restricted() { // it may look through a session that is not the caller's to know
+			reason += " on " + inline(client.Name)
+		}
 		return &problem{
-			reason: fmt.Sprintf("pane %s is attended: a person is looking at it on %s", p.ID, inline(client.Name)),
+			reason: reason,
 			hint:   "It is left to them; force does not change that. Use another pane, or ask the person to look elsewhere.",
 		}
 	}

@@ -17,7 +17,8 @@ import (
 
 // guarded runs a write under guard, as a tool would.
 func (r *rig) guarded(ctx context.Context, what guards, write func(*guarded) error) error {
-	c := &call{table: r.table, caller: r.caller, arrival: r.table.mirror.Arrive(0)}
+	p := r.table.policyOf(r.caller)
+	c := &call{table: r.table, caller: r.caller, policy: p, arrival: p.arrive(r.table.mirror, 0)}
 	return c.guard(ctx, what, write)
 }
 

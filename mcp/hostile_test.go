@@ -49,6 +49,25 @@ func callsOf(pane, window, session, text string) map[string][]args {
 			{"operations": []args{{"pane_id": pane, "keys": text, text + "x": 1}}},
 			{"operations": []args{}, "socket_name": text},
 		},
+
+		"move_window":           {{"windowId": window}, {"windowId": window, "session": text}, {"windowId": window, "sourceSession": text}},
+		"rename_session":        {{"session": session, "name": text}, {"session": text, "name": "x"}},
+		"rename_window":         {{"windowId": window, "name": text}},
+		"resize_pane":           {{"paneId": pane, "width": 10}, {"paneId": pane, "direction": text}},
+		"resize_window":         {{"windowId": window, "width": 90}, {"windowId": text, "width": 90}},
+		"select_layout":         {{"windowId": window, "layout": text}, {"windowId": window, "layout": "tiled"}},
+		"select_pane":           {{"paneId": pane}, {"paneId": text}},
+		"select_window":         {{"windowId": window}, {"windowId": window, "sourceSession": text}},
+		"set_history_limit":     {{"lines": 2000}},
+		"set_mouse_enabled":     {{"enabled": true}},
+		"set_pane_title":        {{"paneId": pane, "title": text}},
+		"set_synchronize_panes": {{"windowId": window, "enabled": false}},
+		"swap_pane":             {{"paneId": pane, "otherPaneId": pane}, {"paneId": pane, "otherPaneId": text}},
+
+		"clear_pane_scrollback": {{"paneId": pane}, {"paneId": text}},
+		"kill_pane":             {{"paneId": "%999"}, {"paneId": text}},
+		"kill_window":           {{"windowId": "@999"}, {"windowId": text}},
+		"kill_session":          {{"session": text + "x"}},
 	}
 	var some []args
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -134,6 +153,7 @@ func TestX04HostileBytes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, nil).start()
+			r.caller = everyTool()
 			file := filepath.Join(filepath.Dir(r.sock), "case")
 			if err := os.WriteFile(file, b, 0o600); err != nil {
 				t.Fatal(err)
@@ -282,7 +302,10 @@ func TestM02NamesAreExact(t *testing.T) {
 // empty lists and maps, not with null, and holds to its own schema.
 func TestX08EmptyResultsAreValid(t *testing.T) {
 	none := newRig(t, nil)
-	r := newRig(t, nil).start()
+	r := newRig(t, nil)
+	r.caller = everyTool()
+	r.tmux("new-session", "-d", "-s", "main", "-x", "80", "-y", "24", "-n", "w", "cat", ";", "new-window", "-d", "-t", "main:", "cat", ";",
+		"new-window", "-d", "-t", "main:", "cat", ";", "new-session", "-d", "-s", "gone", "cat") // to be ended
 	cursor := r.ok("capture_since", args{"paneId": "%0"})["cursor"]
 	for _, name := range strings.Split(r.tmux("show-environment", "-t", "main"), "\n") {
 		name, _, _ = strings.Cut(strings.TrimPrefix(name, "-"), "=")
@@ -301,6 +324,15 @@ func TestX08EmptyResultsAreValid(t *testing.T) {
 		"find_pane_by_position": {"windowId": "@0", "corner": "top-left"},
 		"send_keys":             {"paneId": "%0", "keys": "", "enter": false}, "paste_text": {"paneId": "%0", "text": ""},
 		sendBatchName: {"operations": []args{}},
+		"move_window": {"windowId": "@0"}, "rename_session": {"session": "main", "name": "main"},
+		"rename_window": {"windowId": "@0", "name": ""}, "resize_pane": {"paneId": "%0"},
+		"resize_window": {"windowId": "@0", "width": 80}, "select_layout": {"windowId": "@0", "layout": "tiled"},
+		"select_pane": {"paneId": "%0"}, "select_window": {"windowId": "@0"},
+		"set_history_limit": {"lines": 0}, "set_mouse_enabled": {"enabled": false},
+		"set_pane_title": {"paneId": "%0", "title": ""}, "set_synchronize_panes": {"windowId": "@0", "enabled": false},
+		"swap_pane":             {"paneId": "%0", "otherPaneId": "%0"},
+		"clear_pane_scrollback": {"paneId": "%0"}, "kill_pane": {"paneId": "%1"}, "kill_window": {"windowId": "@2"},
+		"kill_session": {"session": "gone"},
 		batchName: {"operations": []args{
 			{"tool": "list_panes", "arguments": args{"window": "@99"}},
 			{"tool": "search_panes", "arguments": args{"pattern": "no such text"}},

@@ -147,6 +147,9 @@ func nearestName(name string, known []string) string {
 	return best
 }
 
+// Nearest is the known name that was probably meant, "" if none is near.
+func Nearest(name string, known []string) string { return nearestName(name, known) }
+
 // maxCompared bounds the work of one comparison: names of a caller may be long.
 const maxCompared = 200
 

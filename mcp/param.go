@@ -41,9 +41,11 @@ type param struct {
 	want    string
 	minLen  int // characters
 	max     int // bytes; beyond the advertised schema, 0 for maxRequestText
-	// Integers: lowest value, and exclusive spelling of it (x > 0).
+	// Integers: lowest value, and exclusive spelling of it (x > 0); highest value,
+	// 0 for maxSafe.
 	lowest   int64
 	positive bool
+	highest  int64
 	// Arrays.
 	minItems, maxItems int
 	items              schema // of kindObjects
@@ -118,7 +120,7 @@ func (p *param) schema() schema {
 	var s schema
 	switch p.kind {
 	case kindInteger:
-		s = schema{"type": "integer", "maximum": maxSafe}
+		s = schema{"type": "integer", "maximum": p.most()}
 		if p.positive {
 			s["exclusiveMinimum"] = 0
 		} else {
@@ -140,6 +142,14 @@ func (p *param) schema() schema {
 		s["x-libtmux-tmux-format"] = p.format
 	}
 	return s
+}
+
+// most is the highest value of an integer.
+func (p *param) most() int64 {
+	if p.highest > 0 {
+		return p.highest
+	}
+	return maxSafe
 }
 
 func (p *param) text() schema {
@@ -187,7 +197,7 @@ func (p *param) wants() string {
 		if p.positive {
 			low = 1
 		}
-		what = fmt.Sprintf("an integer from %d to %d", low, int64(maxSafe))
+		what = fmt.Sprintf("an integer from %d to %d", low, p.most())
 	case kindBoolean:
 		what = "true or false"
 	case kindStrings:

@@ -145,7 +145,8 @@ func TestPasteIsGuarded(t *testing.T) {
 // TestPasteCleansUp: a buffer that could not be pasted is deleted.
 func TestPasteCleansUp(t *testing.T) {
 	r := newRig(t, nil).start()
-	c := &call{table: r.table, caller: r.caller}
+	policy := r.table.policyOf(r.caller)
+	c := &call{table: r.table, caller: r.caller, policy: policy, arrival: policy.arrive(r.table.mirror, 0)}
 	p, err := newPaste(0, pasteArgs{Text: strings.Repeat("long ", pasteCost)})
 	if err != nil {
 		t.Fatal(err)

@@ -113,11 +113,16 @@ func isCursor(s string) bool {
 	return digits[0] != '0' || len(digits) == 1
 }
 
-// paneID reads a pane id and answers with alternatives if it cannot exist.
+// paneID reads a pane id and answers with alternatives if it cannot exist, or
+// does not exist for the caller. Only an id that came from here, or from a
+// model of the call's, may be given to the mirror.
 func (c *call) paneID(ctx context.Context, s string) (controlmode.PaneID, error) {
 	id, err := controlmode.ParsePaneID(s)
 	if err != nil {
 		return 0, c.noPane(ctx, s)
+	}
+	if err := c.arrival.see(ctx, id); err != nil {
+		return 0, c.missing(ctx, err, s)
 	}
 	return id, nil
 }
@@ -300,7 +305,7 @@ func snapshotPane(ctx context.Context, c *call, a snapshotArgs) (*toolResult, er
 	if err != nil {
 		return nil, c.missing(ctx, err, a.PaneID)
 	}
-	return c.snapshotResult(ctx, shot, c.lines(a.MaxLines)), nil
+	return c.snapshotResult(ctx, shot, c.lines(a.MaxLines))
 }
 
 // snapshotHistory is the Java port's snapshot with scrollback. Its screen and
@@ -315,13 +320,18 @@ func snapshotHistory(ctx context.Context, c *call, id controlmode.PaneID, a snap
 	if err != nil {
 		return nil, err
 	}
-	return c.snapshotResult(ctx, &state.Snapshot{Capture: *shot, Model: m, Pane: p}, c.lines(a.MaxLines)), nil
+	return c.snapshotResult(ctx, &state.Snapshot{Capture: *shot, Model: m, Pane: p}, c.lines(a.MaxLines))
 }
 
-func (c *call) snapshotResult(ctx context.Context, shot *state.Snapshot, limit int) *toolResult {
+func (c *call) snapshotResult(ctx context.Context, shot *state.Snapshot, limit int) (*toolResult, error) {
 	w := c.waiting(ctx, shot.Pane)
 	s := newest(screenText(&shot.Capture), limit)
-	pane := c.views(shot.Model).pane(shot.Pane)
+	m := c.policy.within(shot.Model)
+	row, ok := m.Pane(shot.Pane.ID)
+	if !ok {
+		return nil, fmt.Errorf("pane %s: %w", shot.Pane.ID, state.ErrNotFound)
+	}
+	pane := c.views(m).pane(row)
 	var o object
 	o.b = make([]byte, 0, len(s.text)+len(pane.json)+256)
 	o.open()
@@ -345,5 +355,5 @@ func (c *call) snapshotResult(ctx context.Context, shot *state.Snapshot, limit i
 	if shot.Cursor != nil {
 		res.Meta[metaCursor] = shot.Cursor.String()
 	}
-	return res
+	return res, nil
 }

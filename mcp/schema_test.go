@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -34,10 +35,25 @@ func readSeed(t *testing.T, name string) seed {
 	return s
 }
 
+// policyIn is the policy of a daemon with these variables in its environment.
+func policyIn(env map[string]string) PolicyConfig {
+	var cfg PolicyConfig
+	for name, list := range map[string]*[]string{envToolsets: &cfg.Toolsets, envTools: &cfg.Tools, envExclude: &cfg.Exclude} {
+		if v, ok := env[name]; ok {
+			*list = strings.FieldsFunc(v, func(r rune) bool { return r == ',' || r == ' ' })
+		}
+	}
+	cfg.MaxLines, _ = linesOf(env)
+	if wait, ok := waitOf(env); ok {
+		cfg.MaxWait = wait
+	}
+	return cfg
+}
+
 // testTable is the table of a daemon that asks no tmux.
 func testTable(t testing.TB, env map[string]string) *table {
 	t.Helper()
-	tab, err := newTable(state.New(state.Config{}), ToolConfig{Env: env})
+	tab, err := newTable(state.New(state.Config{}), ToolConfig{Policy: policyIn(env)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,14 +51,17 @@ var membership = map[toolset][]string{
 
 var toolsets = []toolset{inspect, manage, execute, teardown}
 
-// Limits and their bounds.
+// Bounds of what a policy can set for lines and waits.
 const (
-	defaultLines   = 200
-	maxResultLines = 10_000
+	MaxLines = 10_000
+	MinWait  = 1 * time.Second
+	MaxWait  = 120 * time.Second
+)
+
+const (
+	defaultLines = 200
 	// A client gives up after 60 s by default; waits end below that.
 	defaultWaitMax = 55 * time.Second
-	minWaitMax     = 1 * time.Second
-	maxWaitMax     = 120 * time.Second
 )
 
 // limits bound the answers of one connection.
@@ -75,6 +78,29 @@ type choice struct {
 	toolsets []toolset
 	tools    names
 	exclude  names
+}
+
+// CheckToolsets tells whether all of these are toolsets.
+func CheckToolsets(list []string) error {
+	for _, name := range list {
+		if membership[toolset(name)] == nil {
+			return fmt.Errorf("%s is no toolset; there are %v", quote(name), toolsets)
+		}
+	}
+	return nil
+}
+
+// CheckTools tells whether all of these are tools, and that there is one.
+func CheckTools(list []string) error {
+	if len(list) == 0 {
+		return errors.New("it names no tool")
+	}
+	for _, name := range list {
+		if !knownTool(name) {
+			return fmt.Errorf("%s is no tool", quote(name))
+		}
+	}
+	return nil
 }
 
 // CheckSelection tells whether the selection variables are fit to start with.
@@ -183,12 +209,12 @@ func lenient(env map[string]string, variable string) (int64, bool) {
 
 func linesOf(env map[string]string) (int, bool) {
 	n, ok := lenient(env, envMaxLines)
-	return int(min(n, maxResultLines)), ok
+	return int(min(n, MaxLines)), ok
 }
 
 func waitOf(env map[string]string) (time.Duration, bool) {
 	n, ok := lenient(env, envWaitMax)
-	n = max(minWaitMax.Milliseconds(), min(n, maxWaitMax.Milliseconds()))
+	n = max(MinWait.Milliseconds(), min(n, MaxWait.Milliseconds()))
 	return time.Duration(n) * time.Millisecond, ok
 }
 
@@ -209,8 +235,9 @@ const maxPicks = 64
 // goroutine.
 type selections struct {
 	table   *table
+	precise bool
 	ceiling names  // a connection may select within it
-	own     choice // of the daemon: what a connection gets that says nothing
+	own     choice // of the socket: what a connection gets that says nothing
 	normal  limits // the same for limits
 	top     limits // the most a connection may ask for
 
@@ -218,30 +245,51 @@ type selections struct {
 	known map[string]*selection
 }
 
-// start applies the daemon's own variables: they are the ceiling of every
-// connection, and the selection of one that says nothing. Where the daemon's
-// variables say nothing, the ceiling is all there is.
-func (s *selections) start(t *table, cfg ToolConfig) error {
-	s.table, s.known = t, map[string]*selection{}
+// start applies what a socket offers: it is the ceiling of every connection, and
+// the selection of one that says nothing. Where the socket's policy says
+// nothing, the ceiling is all there is, and the selection the contract's.
+func (s *selections) start(t *table, cfg *PolicyConfig) error {
+	s.table, s.known, s.precise = t, map[string]*selection{}, cfg.Precise
 	base := []toolset{inspect, manage, execute}
-	if cfg.Dedicated {
+	if t.cfg.Dedicated {
 		base = toolsets
 	}
-	var err error
-	if s.own, err = choose(cfg.Env, choice{toolsets: base, tools: members(base)}); err != nil {
-		return err
+	s.ceiling = members(toolsets)
+	if cfg.Toolsets != nil {
+		if err := CheckToolsets(cfg.Toolsets); err != nil {
+			return err
+		}
+		base = make([]toolset, len(cfg.Toolsets))
+		for i, name := range cfg.Toolsets {
+			base[i] = toolset(name)
+		}
+		s.ceiling = members(base)
 	}
-	s.ceiling = s.own.tools
-	if _, ok := cfg.Env[envToolsets]; !ok {
-		s.ceiling = members(toolsets)
+	s.own = choice{toolsets: base, tools: members(base), exclude: names{}}
+	for _, list := range []struct {
+		names []string
+		into  []names
+	}{{cfg.Tools, []names{s.own.tools, s.ceiling}}, {cfg.Exclude, []names{s.own.exclude}}} {
+		if list.names == nil {
+			continue
+		}
+		if err := CheckTools(list.names); err != nil {
+			return err
+		}
+		for _, set := range list.into {
+			for _, name := range list.names {
+				set[name] = true
+			}
+		}
 	}
 	s.normal = limits{lines: defaultLines, wait: defaultWaitMax}
-	s.top = limits{lines: maxResultLines, wait: defaultWaitMax}
-	if n, ok := linesOf(cfg.Env); ok {
-		s.normal.lines, s.top.lines = n, n
+	s.top = limits{lines: MaxLines, wait: defaultWaitMax}
+	if n := cfg.MaxLines; n > 0 {
+		s.normal.lines, s.top.lines = min(n, MaxLines), min(n, MaxLines)
 	}
-	if d, ok := waitOf(cfg.Env); ok {
-		s.normal.wait, s.top.wait = d, d
+	if d := cfg.MaxWait; d > 0 {
+		s.normal.wait = max(MinWait, min(d, MaxWait))
+		s.top.wait = s.normal.wait
 	}
 	return nil
 }
@@ -289,11 +337,11 @@ func (s *selections) pick(env map[string]string) (*selection, error) {
 	maps.Copy(sel.excluded, chosen.exclude)
 	for name := range chosen.tools {
 		if row := s.table.byName[name]; row != nil && s.ceiling[name] && !sel.excluded[name] {
-			sel.tools[name] = row
+			sel.tools[name] = row.advertisedAs(s.precise)
 		}
 	}
 	if sel.tools[batchName] != nil && len(sel.excluded) > 0 {
-		sel.tools[batchName] = batchTool(s.table.byName, sel.excluded).settle(s.table.cfg.Precise)
+		sel.tools[batchName] = batchTool(s.table.byName, sel.excluded).advertisedAs(s.precise)
 	}
 	for _, name := range slices.Sorted(maps.Keys(sel.tools)) {
 		sel.advertised = append(sel.advertised, sel.tools[name].advertised())

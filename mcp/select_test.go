@@ -27,8 +27,16 @@ func selected(t *testing.T, tab *table, env map[string]string) []string {
 
 func TestSelection(t *testing.T) {
 	all := selected(t, testTable(t, nil), nil)
-	if len(all) != 17 {
-		t.Fatalf("%d tools: %v", len(all), all)
+	reads := slices.DeleteFunc(slices.Clone(all), func(s string) bool { return !slices.Contains(membership[inspect], s) })
+	for _, set := range toolsets[:3] { // not teardown
+		for _, name := range membership[set] {
+			if testTable(t, nil).byName[name] != nil && !slices.Contains(all, name) {
+				t.Errorf("%s is not selected", name)
+			}
+		}
+	}
+	if len(reads) < 17 || len(reads) == len(all) || slices.ContainsFunc(all, func(s string) bool { return slices.Contains(membership[teardown], s) }) {
+		t.Fatalf("%d tools, %d of them read: %v", len(all), len(reads), all)
 	}
 	without := func(gone ...string) []string {
 		return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return slices.Contains(gone, s) })
@@ -40,7 +48,7 @@ func TestSelection(t *testing.T) {
 		want        []string
 	}{
 		{"nothing said", nil, nil, all},
-		{"inspect", nil, env{envToolsets: " inspect "}, all},
+		{"inspect", nil, env{envToolsets: " inspect "}, reads},
 		{"none", nil, env{envToolsets: ""}, nil},
 		{"one tool", nil, env{envToolsets: "", envTools: "list_panes"}, []string{"list_panes"}},
 		{"excluded wins", nil, env{envTools: "list_panes", envExclude: "list_panes"}, without("list_panes")},
@@ -73,9 +81,6 @@ func TestSelectionFailures(t *testing.T) {
 		{"LIBTMUX_SOCKET_NAME": "x"},
 		{envSocket: "a", envSocketPath: "/b"},
 	} {
-		if _, err := newTable(state.New(state.Config{}), ToolConfig{Env: env}); err == nil {
-			t.Errorf("a daemon starts with %v", env)
-		}
 		if err := CheckSelection(env); err == nil {
 			t.Errorf("a bridge starts with %v", env)
 		}
@@ -99,10 +104,10 @@ func TestDedicatedServerSelectsTeardown(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := tab.picks.own.tools["kill_pane"]; got != dedicated {
+		if got := tab.open.now.Load().picks.own.tools["kill_pane"]; got != dedicated {
 			t.Errorf("dedicated %v: kill_pane selected %v", dedicated, got)
 		}
-		if !tab.picks.ceiling["kill_pane"] {
+		if !tab.open.now.Load().picks.ceiling["kill_pane"] {
 			t.Error("kill_pane is beyond the ceiling")
 		}
 	}
@@ -124,7 +129,7 @@ func TestLimitVariables(t *testing.T) {
 		{env{envMaxLines: "50"}, env{envMaxLines: "60"}, 50, 55 * time.Second},
 		{env{envMaxLines: "50"}, env{envMaxLines: "10"}, 10, 55 * time.Second},
 	} {
-		sel, err := testTable(t, c.daemon).picks.of(&Caller{Hello: Hello{Env: c.own}})
+		sel, err := testTable(t, c.daemon).open.now.Load().picks.of(&Caller{Hello: Hello{Env: c.own}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -148,12 +153,12 @@ func TestExcludedToolsLeaveTheBatch(t *testing.T) {
 		t.Errorf("%+v, %v", res, err)
 	}
 	// Not selected alone, but not excluded either: the batch may reach it.
-	sel, err := tab.picks.of(&Caller{Hello: Hello{Env: map[string]string{envToolsets: "", envTools: batchName}}})
+	sel, err := tab.open.now.Load().picks.of(&Caller{Hello: Hello{Env: map[string]string{envToolsets: "", envTools: batchName}}})
 	if err != nil || len(sel.tools) != 1 || !slices.Equal(sel.tools[batchName].nested, nestable) {
 		t.Errorf("%v, %v", sel, err)
 	}
-	every := map[string]string{envExclude: strings.Join(nestable, ",")}
-	sel, err = tab.picks.of(&Caller{Hello: Hello{Env: every}})
+	every := map[string]string{envToolsets: "", envTools: batchName, envExclude: strings.Join(nestable, ",")}
+	sel, err = tab.open.now.Load().picks.of(&Caller{Hello: Hello{Env: every}})
 	if err != nil || len(sel.tools) != 1 {
 		t.Fatalf("%v, %v", sel, err)
 	}
@@ -188,12 +193,12 @@ func TestSelectionsAreBounded(t *testing.T) {
 	tab := testTable(t, nil)
 	for i := range 3 * maxPicks {
 		env := maps.Clone(map[string]string{envMaxLines: strings.Repeat("1", i+1)})
-		if _, err := tab.picks.of(&Caller{Hello: Hello{Env: env}}); err != nil {
+		if _, err := tab.open.now.Load().picks.of(&Caller{Hello: Hello{Env: env}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if len(tab.picks.known) > maxPicks {
-		t.Errorf("%d kept", len(tab.picks.known))
+	if len(tab.open.now.Load().picks.known) > maxPicks {
+		t.Errorf("%d kept", len(tab.open.now.Load().picks.known))
 	}
 }
 

@@ -167,6 +167,9 @@ func (b *sendBatch) run(ctx context.Context, c *call, a sendBatchArgs) (*toolRes
 	if err := c.table.servedSocket(a.SocketName); err != nil {
 		return nil, err
 	}
+	if err := c.policy.spend(len(ops) - 1); err != nil {
+		return nil, err
+	}
 	within := ctx
 	if a.Timeout != nil {
 		d, err := seconds(*a.Timeout)
@@ -311,7 +314,7 @@ func (c *call) resolve(ctx context.Context, o *sendOp) (controlmode.PaneID, erro
 			hint:   "Give pane_id, or window_id, session_id or session_name for the active pane there.",
 		}
 	}
-	m, err := c.table.mirror.Arrive(0).Model(ctx, state.Sessions|state.Windows|state.Panes)
+	m, err := c.policy.arrive(c.table.mirror, 0).Model(ctx, state.Sessions|state.Windows|state.Panes)
 	if err != nil {
 		return 0, err
 	}

@@ -72,13 +72,13 @@ func TestSendBatchCursors(t *testing.T) {
 // nothing, sends nothing. (Input half.)
 func TestM13BatchResolution(t *testing.T) {
 	r := newRig(t, nil).start()
-	name := `a b;c 'd' "e" $HOME {f}`
-	r.tmux("new-session", "-d", "-s", name, "-x", "80", "-y", "24", "cat")         // $1, @1, %1
-	r.tmux("split-window", "-t", "%1", "cat")                                      // %2 is active
-	r.tmux("new-window", "-d", "-t", "$1:", "cat")                                 // @2, %3
-	r.tmux("new-session", "-d", "-s", "$1", "-x", "80", "-y", "24", "cat")         // $2, %4
-	r.tmux("new-session", "-d", "-s", "mai", "-x", "80", "-y", "24", "-t", "main") // $3, shares @0
-	leave := []func(){r.attach("$2"), r.attach("$2")}                              // people elsewhere decide nothing
+	r.tmux("new-session", "-d", "-s", `a b;c 'd' "e" $HOME {f}`, "-x", "80", "-y", "24", "cat") // $1, @1, %1
+	name := r.tmux("display-message", "-p", "-t", "$1", "#{session_name}")                      // 3.3a stores it otherwise
+	r.tmux("split-window", "-t", "%1", "cat")                                                   // %2 is active
+	r.tmux("new-window", "-d", "-t", "$1:", "cat")                                              // @2, %3
+	r.tmux("new-session", "-d", "-s", "$1", "-x", "80", "-y", "24", "cat")                      // $2, %4
+	r.tmux("new-session", "-d", "-s", "mai", "-x", "80", "-y", "24", "-t", "main")              // $3, shares @0
+	leave := []func(){r.attach("$2"), r.attach("$2")}                                           // people elsewhere decide nothing
 	defer func() { leave[0](); leave[1]() }()
 	for _, c := range []struct {
 		op   args

@@ -27,8 +27,8 @@ type Config struct {
 	Version string      // of the daemon, told to clients
 	Log     *zap.Logger // nil for none
 
-	// AllowUIDs are users besides our own whose processes may connect. The
-	// socket's mode must let them in as well.
+	// AllowUIDs are users besides our own whose processes may connect through
+	// any socket. Its mode must let them in as well.
 	AllowUIDs []int
 
 	MaxConnections int           // connections at once, 256
@@ -248,7 +248,7 @@ func (v *serving) accept(l *Listener) error {
 		go func() {
 			defer v.wg.Done()
 			defer v.give()
-			v.session(nc)
+			v.session(l, nc)
 		}()
 	}
 }
@@ -293,19 +293,22 @@ func turnAway(nc *net.UnixConn, reason string) {
 }
 
 // session serves one connection from the first byte to the last.
-func (v *serving) session(nc *net.UnixConn) {
+func (v *serving) session(l *Listener, nc *net.UnixConn) {
 	p, err := v.peerOf(nc)
 	if err != nil {
 		v.log.Warn("connection refused: peer unknown", zap.Error(err))
 		nc.Close()
 		return
 	}
-	if p.uid != os.Geteuid() && !slices.Contains(v.cfg.AllowUIDs, p.uid) {
+	if p.uid != os.Geteuid() && !slices.Contains(v.cfg.AllowUIDs, p.uid) && !l.policy.admits(p.uid) {
 		v.log.Warn("connection refused: not our user", zap.Int("uid", p.uid), zap.Int("pid", p.pid))
-		turnAway(nc, fmt.Sprintf("this socket serves uid %d only", os.Geteuid()))
+		turnAway(nc, fmt.Sprintf("this socket does not serve uid %d", p.uid))
 		return
 	}
-	caller := Caller{Conn: v.number.Add(1), UID: p.uid, PID: p.pid, Ancestors: ancestorsOf(p.pid, v.parentOf), known: new(knownLife)}
+	caller := Caller{
+		Conn: v.number.Add(1), UID: p.uid, PID: p.pid, Ancestors: ancestorsOf(p.pid, v.parentOf),
+		policy: l.policy, known: new(knownLife),
+	}
 	log := v.log.With(zap.Uint64("conn", caller.Conn), zap.Int("pid", p.pid))
 	c := newConn(nc, v.limits, log, v.stop, caller)
 	if !v.enter(c) {

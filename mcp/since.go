@@ -135,6 +135,9 @@ func (c *call) since(ctx context.Context, id controlmode.PaneID, a *sinceArgs) (
 	if err != nil {
 		return nil, &problem{reason: "the cursor was not issued by this server", hint: cursorHint}
 	}
+	if from.Stream.Pane() != id && c.arrival.see(ctx, from.Stream.Pane()) != nil {
+		return nil, &problem{reason: "the cursor was not issued by this server", hint: cursorHint}
+	}
 	opt := state.SinceOptions{
 		MaxLines: c.lines(a.MaxLines), MaxBytes: maxBytes(a.MaxBytes),
 		Oldest: a.Order != nil && *a.Order == orderOldest, Raw: a.Raw != nil && *a.Raw,

@@ -51,8 +51,10 @@ func (e *InUseError) Error() string {
 type Listener struct {
 	path string
 	ln   *net.UnixListener
-	lock *os.File    // nil for FromListener
-	made fs.FileInfo // the socket we bound, nil for FromListener
+	lock *os.File // nil for FromListener
+	// policy is what clients may see and do; nil for the daemon's own. Set before Serve.
+	policy *Policy
+	made   fs.FileInfo // the socket we bound, nil for FromListener
 
 	stopOnce, closeOnce sync.Once
 	err                 error
@@ -60,6 +62,14 @@ type Listener struct {
 
 // Path is where clients connect.
 func (l *Listener) Path() string { return l.path }
+
+// Under makes a policy hold for all connections through the listener. It must be
+// called before Serve.
+func (l *Listener) Under(p *Policy) { l.policy = p }
+
+// SetMode changes the mode of the socket, which decides whose processes may
+// connect at all; which of those are served is the policy's.
+func (l *Listener) SetMode(mode fs.FileMode) error { return os.Chmod(l.path, mode) }
 
 // bindMu serialises changes of the umask, which belongs to the whole process.
 var bindMu sync.Mutex

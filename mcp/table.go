@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -22,12 +23,8 @@ type ToolConfig struct {
 	// Dedicated tells that this daemon made and owns the tmux server; then the
 	// teardown tools are selected by default too.
 	Dedicated bool
-	// Precise advertises what each tool really does in its annotations, instead
-	// of the contract's caution on every tool.
-	Precise bool
-	// Env holds the LIBTMUX_* variables of the daemon. They set the ceiling of
-	// every connection.
-	Env map[string]string
+	// Policy is that of connections whose listener has none of its own.
+	Policy PolicyConfig
 }
 
 // toolset is one of the four groups of tools.
@@ -42,10 +39,10 @@ const (
 
 // The words of a capability row.
 const (
-	reachNone    = "none"
-	reachProcess = "configured-process"
-	reachInput   = "pane-input"
-	reachCommand = "pane-command"
+	reachNone       = "none"
+	reachConfigured = "configured-process"
+	reachInput      = "pane-input"
+	reachCommand    = "pane-command"
 
 	effectObserve = "observe"
 	effectChange  = "change"
@@ -88,7 +85,7 @@ type tool struct {
 	screen     func(args any) (controlmode.PaneID, bool)
 	input      json.RawMessage
 	outputJSON json.RawMessage
-	// Set once the table's configuration is known.
+	// Set when the row is complete.
 	precise bool
 	listing json.RawMessage // the tool as tools/list shows it
 }
@@ -97,8 +94,9 @@ type tool struct {
 type call struct {
 	table    *table
 	caller   *Caller
+	policy   *policy // of the socket, as it was when the call arrived
 	sel      *selection
-	arrival  *state.Arrival
+	arrival  *sight
 	progress func(message string)
 	life     state.ServerID // of tmux when the call came, if the connection remembers
 }
@@ -168,11 +166,11 @@ func (t *tool) describeClass() string {
 	has := func(class string) bool { return slices.Contains(t.classes, class) }
 	switch {
 	case t.toolset == teardown:
-		return "Deletes things of tmux; it takes no command."
-	case t.reach == reachProcess:
-		return "Starts the configured process of a pane; the caller supplies no command."
+		return "Deletes what is in tmux; takes no command."
+	case t.reach == reachConfigured:
+		return "Starts the program that tmux is configured to start; takes no command."
 	case t.reach == reachInput:
-		return "Sends input to the program in a pane; a shell there runs it with the user's rights."
+		return "Gives input to the program in a pane; a shell there runs it with the user's rights."
 	case t.reach == reachCommand:
 		return "Runs a shell command with the user's rights."
 	case t.toolset != inspect:
@@ -272,11 +270,15 @@ func (t *tool) listed() json.RawMessage {
 	}{"forbidden"}})
 }
 
-// settle completes a row for a configuration.
-func (t *tool) settle(precise bool) *tool {
-	t.precise = precise
-	t.listing = t.listed()
-	return t
+// advertisedAs completes a row, or a copy of it, for a policy.
+func (t *tool) advertisedAs(precise bool) *tool {
+	if t.precise == precise && t.listing != nil {
+		return t
+	}
+	row := *t
+	row.precise = precise
+	row.listing = row.listed()
+	return &row
 }
 
 // table is the registry of all tools over one Mirror. It is made once and only
@@ -285,30 +287,32 @@ type table struct {
 	mirror *state.Mirror
 	cfg    ToolConfig
 	byName map[string]*tool
-	picks  selections
-	turns  turns // of panes, shared by everything that writes
+	open   *Policy // of callers whose listener has none
+	turns  turns   // of panes, shared by everything that writes
 }
 
 var _ registry = (*table)(nil)
 
-// newTable makes the table. It fails on selection variables that break the
-// rules of contract 1.7.
+// newTable makes the table. It fails on a policy that names what does not exist.
 func newTable(mirror *state.Mirror, cfg ToolConfig) (*table, error) {
 	t := &table{mirror: mirror, cfg: cfg, byName: map[string]*tool{}}
-	for _, row := range slices.Concat(listTools(), readTools(), searchTools(), optionTools(), inputTools()) {
-		t.byName[row.name] = row.settle(cfg.Precise)
+	for _, row := range slices.Concat(listTools(), readTools(), searchTools(), optionTools(),
+		manageTools(),
+		teardownTools(),
+		inputTools(),
+	) {
+		t.byName[row.name] = row.advertisedAs(false)
 	}
-	t.byName[batchName] = batchTool(t.byName, nil).settle(cfg.Precise)
-	if err := t.picks.start(t, cfg); err != nil {
-		return nil, err
-	}
-	return t, nil
+	t.byName[batchName] = batchTool(t.byName, nil).advertisedAs(false)
+	var err error
+	t.open, err = newPolicy(t, cfg.Policy)
+	return t, err
 }
 
 // tools implements registry. A connection whose own selection is faulty has no
 // tools; calls tell it why.
 func (t *table) tools(c *Caller) []*sdk.Tool {
-	sel, err := t.picks.of(c)
+	sel, err := t.policyOf(c).picks.of(c)
 	if err != nil {
 		return []*sdk.Tool{}
 	}
@@ -318,7 +322,7 @@ func (t *table) tools(c *Caller) []*sdk.Tool {
 // selection says what is wrong with a connection's own selection, so that its
 // client learns it from the first answer and not from a list without tools.
 func (t *table) selection(c *Caller) error {
-	_, err := t.picks.of(c)
+	_, err := t.policyOf(c).picks.of(c)
 	if err == nil && c.Hello.TMUXSocket != "" && !sameSocket(c.Hello.TMUXSocket, t.mirror.SocketPath()) {
 		err = fmt.Errorf("this daemon serves the tmux server on %s, not the one on %s: choose another daemon with --listen",
 			t.mirror.SocketPath(), inline(c.Hello.TMUXSocket))
@@ -328,7 +332,7 @@ func (t *table) selection(c *Caller) error {
 
 // toolsJSON implements encodedLister.
 func (t *table) toolsJSON(c *Caller) []json.RawMessage {
-	sel, err := t.picks.of(c)
+	sel, err := t.policyOf(c).picks.of(c)
 	if err != nil {
 		return nil
 	}
@@ -339,7 +343,8 @@ func (t *table) toolsJSON(c *Caller) []json.RawMessage {
 func (t *table) call(ctx context.Context, caller *Caller, name string, args json.RawMessage,
 	progress func(string),
 ) (*toolResult, error) {
-	sel, err := t.picks.of(caller)
+	p := t.policyOf(caller)
+	sel, err := p.picks.of(caller)
 	if err != nil {
 		return errorResult("no tools are selected: " + err.Error()), nil
 	}
@@ -351,17 +356,35 @@ func (t *table) call(ctx context.Context, caller *Caller, name string, args json
 	if err != nil {
 		return t.failure(ctx, prefixed(name, err))
 	}
-	c := &call{table: t, caller: caller, sel: sel, progress: progress}
-	c.arrival = t.mirror.Arrive(row.tables)
-	if err := c.begin(row); err != nil {
-		return t.failure(ctx, err)
-	}
-	res, err := row.run(ctx, c, decoded)
+	end, err := p.begin()
 	if err != nil {
 		return t.failure(ctx, err)
 	}
-	c.learn(row, res)
-	return flagged(t.located(row, res)), nil
+	defer end()
+	c := &call{table: t, caller: caller, policy: p, sel: sel, progress: progress, arrival: p.arrive(t.mirror, row.tables)}
+	if err := c.begin(row); err != nil {
+		return t.failure(ctx, err)
+	}
+	res, err := c.answer(ctx, row, decoded)
+	if err == nil {
+		c.learn(row, res)
+	}
+	return res, err
+}
+
+// answer runs a tool and makes its answer fit for the caller.
+func (c *call) answer(ctx context.Context, row *tool, args any) (*toolResult, error) {
+	res, err := row.run(ctx, c, args)
+	if err == nil && row.reach != reachInput { // what was typed cannot be taken back, and shows nothing
+		err = c.arrival.still(ctx)
+	}
+	if errors.Is(err, state.ErrNotFound) {
+		err = &problem{reason: err.Error(), hint: "list_panes shows what there is."}
+	}
+	if err != nil {
+		return c.table.failure(ctx, err)
+	}
+	return flagged(c.table.located(row, res)), nil
 }
 
 func prefixed(name string, err error) error {
@@ -401,7 +424,7 @@ func (c *call) lines(requested *int64) int {
 	if requested == nil {
 		return c.sel.limits.lines
 	}
-	return min(int(min(*requested, maxResultLines)), c.sel.limits.lines)
+	return min(int(min(*requested, MaxLines)), c.sel.limits.lines)
 }
 
 // instructions implements registry.

@@ -32,11 +32,17 @@ type rig struct {
 // newRig starts the tools on a socket where no tmux runs yet.
 func newRig(t testing.TB, env map[string]string) *rig {
 	t.Helper()
+	return newRigOn(t, os.Getenv("TMUX_MCPD_TEST_TMUX"), env)
+}
+
+// newRigOn is newRig with a tmux binary, "" for tmux from PATH.
+func newRigOn(t testing.TB, bin string, env map[string]string) *rig {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "mt") // t.TempDir can be too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{TB: t, sock: filepath.Join(dir, "s"), bin: os.Getenv("TMUX_MCPD_TEST_TMUX"), caller: &Caller{}}
+	r := &rig{TB: t, sock: filepath.Join(dir, "s"), bin: bin, caller: &Caller{}}
 	if r.bin == "" {
 		r.bin = "tmux"
 	}
@@ -50,7 +56,7 @@ func newRig(t testing.TB, env map[string]string) *rig {
 	ended := make(chan struct{})
 	go func() { defer close(ended); m.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-ended })
-	if r.table, err = newTable(m, ToolConfig{Socket: socket, Env: env}); err != nil {
+	if r.table, err = newTable(m, ToolConfig{Socket: socket, Policy: policyIn(env)}); err != nil {
 		t.Fatal(err)
 	}
 	return r

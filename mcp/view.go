@@ -23,7 +23,8 @@ func (v view) fits() bool { return len(v.json) <= viewCeiling && len(v.text) <= 
 
 // views makes the views of one answer, all of one model.
 type views struct {
-	model *state.Model
+	model  *state.Model
+	policy *policy
 	// Panes the caller runs in are known by process ancestry, or by the tmux
 	// variables of its environment where they prove right.
 	ancestors []int
@@ -33,7 +34,7 @@ type views struct {
 }
 
 func (c *call) views(m *state.Model) *views {
-	v := &views{model: m, ancestors: c.caller.Ancestors, context: &c.caller.Hello}
+	v := &views{model: m, policy: c.policy, ancestors: c.caller.Ancestors, context: &c.caller.Hello}
 	v.hello, v.helloOK = helloPane(&c.caller.Hello, m.Server)
 	return v
 }
@@ -123,8 +124,17 @@ func fit(budget int, texts ...*string) int {
 	return omitted
 }
 
+// placed are placements that the caller may see, whatever model they are of.
+func (v *views) placed(links []state.Link) []state.Link {
+	if !v.policy.restricted() {
+		return links
+	}
+	return state.LinksWithin(links, v.policy.sees)
+}
+
 // pane makes a PaneView.
 func (v *views) pane(p *state.Pane) view {
+	links := v.placed(p.Links)
 	command, cwd, title, name := clean(p.Command), clean(p.Path), clean(p.Title), clean(p.WindowName)
 	caller, attended := v.isCaller(p), v.model.Attended(p)
 	return shrink(func(budget int) view {
@@ -146,17 +156,17 @@ func (v *views) pane(p *state.Pane) view {
 		o.int("width", p.Width)
 		o.id("windowId", '@', uint32(p.Window))
 		o.string("windowName", name)
-		o.placements(p.Links, false)
+		o.placements(links, false)
 		o.close()
-		return view{json: o.b, text: paneLine(p, command, cwd, title, caller, attended)}
+		return view{json: o.b, text: paneLine(p, links, command, cwd, title, caller, attended)}
 	})
 }
 
-func paneLine(p *state.Pane, command, cwd, title string, caller, attended bool) string {
+func paneLine(p *state.Pane, links []state.Link, command, cwd, title string, caller, attended bool) string {
 	b := make([]byte, 0, 160)
 	b = append(b, p.ID.String()...)
 	b = append(b, ' ')
-	b = appendPlaces(b, p.Links)
+	b = appendPlaces(b, links)
 	b = append(b, '.')
 	b = strconv.AppendInt(b, int64(p.Index), 10)
 	b = append(b, ' ')
@@ -192,7 +202,7 @@ func paneLine(p *state.Pane, command, cwd, title string, caller, attended bool) 
 
 // window makes a WindowView.
 func (v *views) window(w *state.Window) view {
-	cleanName, cleanLayout := clean(w.Name), clean(w.Layout)
+	links, cleanName, cleanLayout := v.placed(w.Links), clean(w.Name), clean(w.Layout)
 	return shrink(func(budget int) view {
 		name, layout := cleanName, cleanLayout
 		omitted := fit(budget, &name, &layout)
@@ -204,10 +214,10 @@ func (v *views) window(w *state.Window) view {
 		o.string("name", name)
 		o.int("panes", w.PaneCount)
 		o.bool("zoomed", w.Zoomed)
-		o.placements(w.Links, true)
+		o.placements(links, true)
 		o.close()
 		b := append([]byte(w.ID.String()), ' ')
-		b = appendPlaces(b, w.Links)
+		b = appendPlaces(b, links)
 		b = fmt.Appendf(b, " %s, %s", inline(name), plural(w.PaneCount, "pane"))
 		if w.Zoomed {
 			b = append(b, " [zoomed]"...)

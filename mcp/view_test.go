@@ -19,11 +19,12 @@ func testCall(t testing.TB, env map[string]string) *call {
 	t.Helper()
 	tab := testTable(t, env)
 	caller := &Caller{}
-	sel, err := tab.picks.of(caller)
+	p := tab.policyOf(caller)
+	sel, err := p.picks.of(caller)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &call{table: tab, caller: caller, sel: sel, arrival: tab.mirror.Arrive(0)}
+	return &call{table: tab, caller: caller, policy: p, sel: sel, arrival: p.arrive(tab.mirror, 0)}
 }
 
 func TestPaneView(t *testing.T) {

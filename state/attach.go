@@ -358,21 +358,9 @@ func (m *Mirror) attached(ctx context.Context) (*attachment, error) {
 	}
 }
 
-// Do runs a request on the structure client. Writes are never repeated: after
-// a lost connection the caller cannot know whether the request was executed.
+// Do is DoOn whatever server there is.
 func (m *Mirror) Do(ctx context.Context, req controlmode.Request) (controlmode.Reply, error) {
-	att, err := m.attached(ctx)
-	if err != nil {
-		return controlmode.Reply{}, err
-	}
-	if fragile(att.server.Version) && stirs(req) {
-		leave, err := m.door.pass(ctx)
-		if err != nil {
-			return controlmode.Reply{}, err
-		}
-		defer leave()
-	}
-	return att.proc.Do(ctx, req)
+	return m.DoOn(ctx, ServerID{}, req)
 }
 
 // query runs a request that only reads, again on the next attachment if the

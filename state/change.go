@@ -45,6 +45,9 @@ type Change struct {
 	Window        *controlmode.WindowID
 	Pane          *controlmode.PaneID
 	Before, After string
+	// Was and Is are the placements, before and after, of the window, of the
+	// pane's window, or of the session itself.
+	Was, Is []Link
 }
 
 // Journal keeps the newest 4096 changes. Any goroutine may use it; no method
@@ -115,7 +118,7 @@ func changes(old, next *Model) []Change {
 	d.sessions(old.Sessions, next.Sessions)
 	d.windows(old.Windows, next.Windows)
 	d.panes(old.Panes, next.Panes)
-	d.people(old.Clients, next.Clients)
+	d.people(old, next)
 	return d.all
 }
 
@@ -151,11 +154,11 @@ func (d *changeList) sessions(old, next []*Session) {
 	merge(old, next, func(s *Session) uint32 { return uint32(s.ID) }, func(was, is *Session) {
 		switch {
 		case is == nil:
-			d.add(Change{Kind: SessionClosed, Session: &was.ID, Before: was.Name})
+			d.add(Change{Kind: SessionClosed, Session: &was.ID, Before: was.Name, Was: itself(was)})
 		case was == nil:
-			d.add(Change{Kind: SessionCreated, Session: &is.ID, After: is.Name})
+			d.add(Change{Kind: SessionCreated, Session: &is.ID, After: is.Name, Is: itself(is)})
 		case was.Name != is.Name:
-			d.add(Change{Kind: Renamed, Session: &is.ID, Before: was.Name, After: is.Name})
+			d.add(Change{Kind: Renamed, Session: &is.ID, Before: was.Name, After: is.Name, Was: itself(was), Is: itself(is)})
 		}
 	})
 }
@@ -164,19 +167,22 @@ func (d *changeList) windows(old, next []*Window) {
 	merge(old, next, func(w *Window) uint32 { return uint32(w.ID) }, func(was, is *Window) {
 		switch {
 		case is == nil:
-			d.add(Change{Kind: WindowClosed, Window: &was.ID, Session: firstSession(was.Links), Before: was.Name})
+			d.add(Change{Kind: WindowClosed, Window: &was.ID, Session: firstSession(was.Links), Before: was.Name, Was: was.Links})
 			return
 		case was == nil:
-			d.add(Change{Kind: WindowCreated, Window: &is.ID, Session: firstSession(is.Links), After: is.Name})
+			d.add(Change{Kind: WindowCreated, Window: &is.ID, Session: firstSession(is.Links), After: is.Name, Is: is.Links})
 			return
 		}
 		change := func(kind ChangeKind, before, after string) {
 			if before != after {
-				d.add(Change{Kind: kind, Window: &is.ID, Session: firstSession(is.Links), Before: before, After: after})
+				d.add(Change{
+					Kind: kind, Window: &is.ID, Session: firstSession(is.Links), Before: before, After: after,
+					Was: was.Links, Is: is.Links,
+				})
 			}
 		}
 		change(Renamed, was.Name, is.Name)
-		change(Moved, placements(was.Links), placements(is.Links))
+		change(Moved, Placements(was.Links), Placements(is.Links))
 		change(Resized, size(was.Width, was.Height), size(is.Width, is.Height))
 		change(Selected, was.ActivePane.String(), is.ActivePane.String())
 		d.selected(was, is)
@@ -191,7 +197,8 @@ func (d *changeList) selected(was, is *Window) {
 			before = before || o.Session == l.Session && o.Active
 		}
 		if l.Active && !before {
-			d.add(Change{Kind: Selected, Window: &is.ID, Session: &l.Session, After: is.ID.String()})
+			here := []Link{l}
+			d.add(Change{Kind: Selected, Window: &is.ID, Session: &l.Session, After: is.ID.String(), Was: here, Is: here})
 		}
 	}
 }
@@ -200,16 +207,17 @@ func (d *changeList) panes(old, next []*Pane) {
 	merge(old, next, func(p *Pane) uint32 { return uint32(p.ID) }, func(was, is *Pane) {
 		switch {
 		case is == nil:
-			d.add(Change{Kind: PaneClosed, Pane: &was.ID, Window: &was.Window, Session: firstSession(was.Links), Before: was.Command})
+			d.add(Change{Kind: PaneClosed, Pane: &was.ID, Window: &was.Window, Session: firstSession(was.Links), Before: was.Command, Was: was.Links})
 			return
 		case was == nil:
-			d.add(Change{Kind: PaneCreated, Pane: &is.ID, Window: &is.Window, Session: firstSession(is.Links), After: is.Command})
+			d.add(Change{Kind: PaneCreated, Pane: &is.ID, Window: &is.Window, Session: firstSession(is.Links), After: is.Command, Is: is.Links})
 			return
 		}
 		change := func(kind ChangeKind, before, after string) {
 			if before != after {
 				d.add(Change{
 					Kind: kind, Pane: &is.ID, Window: &is.Window, Session: firstSession(is.Links), Before: before, After: after,
+					Was: was.Links, Is: is.Links,
 				})
 			}
 		}
@@ -227,7 +235,14 @@ func (d *changeList) panes(old, next []*Pane) {
 	})
 }
 
-func (d *changeList) people(old, next []*Client) {
+func (d *changeList) people(was, is *Model) {
+	old, next := was.Clients, is.Clients
+	in := func(m *Model, c *Client) []Link {
+		if s, ok := m.Session(c.Session); ok {
+			return itself(s)
+		}
+		return nil
+	}
 	find := func(in []*Client, c *Client) bool {
 		for _, x := range in {
 			if x.Person() && x.PID == c.PID && x.Name == c.Name && x.Session == c.Session {
@@ -238,12 +253,12 @@ func (d *changeList) people(old, next []*Client) {
 	}
 	for _, c := range old {
 		if c.Person() && !find(next, c) {
-			d.add(Change{Kind: PersonLeft, Session: &c.Session, Window: &c.Window, Before: c.Name})
+			d.add(Change{Kind: PersonLeft, Session: &c.Session, Window: &c.Window, Before: c.Name, Was: in(was, c)})
 		}
 	}
 	for _, c := range next {
 		if c.Person() && !find(old, c) {
-			d.add(Change{Kind: PersonAttached, Session: &c.Session, Window: &c.Window, After: c.Name})
+			d.add(Change{Kind: PersonAttached, Session: &c.Session, Window: &c.Window, After: c.Name, Is: in(is, c)})
 		}
 	}
 }
@@ -255,7 +270,11 @@ func firstSession(l []Link) *controlmode.SessionID {
 	return &l[0].Session
 }
 
-func placements(links []Link) string {
+// itself is a session as the placement of everything in it.
+func itself(s *Session) []Link { return []Link{{Session: s.ID, SessionName: s.Name}} }
+
+// Placements names placements by session id and index: "$0:1 $2:3".
+func Placements(links []Link) string {
 	var s string
 	for i, l := range links {
 		if i > 0 {

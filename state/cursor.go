@@ -13,9 +13,13 @@ import (
 
 // Stream names one unbroken stream of one pane's output. Its first five bytes
 // are a digest of the tmux server's identity, the next four the pane's number,
-// the last seven are random per stream epoch; so the pane and the server of a
-// cursor are known even to a daemon that has never seen the stream.
+// three are those of the daemon that made it and the last four are random; so
+// the pane and the server of a cursor are known even to a daemon that has never
+// seen the stream, and whether it ever could have.
 type Stream [16]byte
+
+// maker is what the streams that one daemon makes have in common: random.
+type maker [3]byte
 
 // Cursor is a place in a pane's output that a caller may keep: a stream and the
 // offset of a raw byte in it. Its text form is ltxc1.<32 hex>.<decimal>.
@@ -61,14 +65,17 @@ func ParseCursor(s string) (Cursor, error) {
 }
 
 // newStream names a stream of a pane; salt is random.
-func newStream(server ServerID, pane controlmode.PaneID, salt [7]byte) Stream {
+func newStream(server ServerID, pane controlmode.PaneID, by maker, salt [4]byte) Stream {
 	var s Stream
 	d := serverDigest(server)
 	copy(s[:5], d[:])
 	binary.BigEndian.PutUint32(s[5:9], uint32(pane))
-	copy(s[9:], salt[:])
+	copy(s[9:12], by[:])
+	copy(s[12:], salt[:])
 	return s
 }
+
+func (s Stream) madeBy() maker { return maker(s[9:12]) }
 
 // Pane is the pane the stream belongs to.
 func (s Stream) Pane() controlmode.PaneID {

@@ -14,7 +14,7 @@ func TestCursorText(t *testing.T) {
 		server := ServerID{rapid.Int().Draw(t, "pid"), rapid.Int64().Draw(t, "start")}
 		pane := controlmode.PaneID(rapid.Uint32().Draw(t, "pane"))
 		c := Cursor{
-			newStream(server, pane, [7]byte(rapid.SliceOfN(rapid.Byte(), 7, 7).Draw(t, "salt"))),
+			newStream(server, pane, maker{1, 2, 3}, [4]byte(rapid.SliceOfN(rapid.Byte(), 4, 4).Draw(t, "salt"))),
 			rapid.Int64Range(0, maxSafeInteger).Draw(t, "offset"),
 		}
 		got, err := ParseCursor(c.String())

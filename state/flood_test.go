@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -170,7 +171,9 @@ func (m *Mirror) logBytes() (n int64) {
 	m.watches.mu.Lock()
 	defer m.watches.mu.Unlock()
 	for _, p := range m.watches.panes {
-		n += p.out.size()
+		p.out.mu.Lock()
+		n += p.out.sizeLocked()
+		p.out.mu.Unlock()
 	}
 	return n
 }
@@ -182,20 +185,21 @@ func heap() int64 {
 	return int64(s.HeapAlloc)
 }
 
-// All logs together stay within their budget too, also between two looks at
-// them: many panes print short lines, which cost more as rows than as bytes.
+// All logs together stay within their budget too, all the time: many panes print
+// short lines, which cost more as rows than as bytes, into a history that takes
+// them all.
 func TestFloodOfManyPanes(t *testing.T) {
-	const panes, all = 12, 4 << 20
+	const panes, all, bytes = 12, 4 << 20, 20 * 4000 * 3
 	x := newTmux(t).quiet("80", "24")
+	x.run("set-option", "-g", "history-limit", "1000000")
 	m := x.mirror(func(c *Config) { c.AllBytes = all })
-	printers := []*printer{}
+	printers, before := []*printer{}, []Cursor{}
 	for i := range panes {
 		if i > 0 {
 			x.run("new-window", "-d", "-t", "main:", "cat >/dev/null")
 		}
 		p := x.printer(m, controlmode.PaneID(i))
-		p.watch()
-		printers = append(printers, p)
+		printers, before = append(printers, p), append(before, p.watch())
 	}
 	printed := make(chan int, panes)
 	for _, p := range printers {
@@ -212,7 +216,7 @@ func TestFloodOfManyPanes(t *testing.T) {
 	for done, ctx := 0, within(t); done < panes; {
 		select {
 		case n := <-printed:
-			if n != 20*4000*3 {
+			if n != bytes {
 				t.Fatalf("a program printed %d bytes", n)
 			}
 			done++
@@ -225,8 +229,85 @@ func TestFloodOfManyPanes(t *testing.T) {
 		}
 		most = max(most, m.logBytes())
 	}
-	if most > all*3/2 {
+	if most > all*5/4 {
 		t.Errorf("%d bytes kept for readers, the budget is %d", most, all)
 	}
-	t.Logf("most kept %d", most)
+	evicted, told := false, 0
+	for i, p := range printers {
+		end, whole := p.floodEnd(before[i], bytes)
+		if !whole {
+			continue // paused: we were slow
+		}
+		told++
+		s, err := m.Since(within(t), p.pane, before[i], SinceOptions{})
+		if err != nil || s.Cursor != end || s.Missed+3*int64(s.Lines) != bytes {
+			t.Errorf("%d bytes missed and %d lines told of %d bytes, %v", s.Missed, s.Lines, bytes, err)
+		}
+		if s.Missed > 0 && (s.Gap == nil || s.Gap.Reason != GapEvicted) {
+			t.Errorf("gap %+v", s.Gap)
+		}
+		evicted = evicted || s.Missed > 0
+	}
+	if told > panes/2 && !evicted {
+		t.Error("nothing was evicted")
+	}
+	t.Logf("most kept %d; %d of %d panes delivered whole", most, told, panes)
+}
+
+// One pane's rows stay within its own budget, however many tmux keeps: a reader
+// who is behind is told what is missing, and what is searched is all of it.
+func TestHistoryWithinBudget(t *testing.T) {
+	const budget, lines = 64 << 10, 40_000
+	x := newTmux(t).quiet("80", "24")
+	x.run("set-option", "-g", "history-limit", "1000000")
+	x.run("new-window", "-d", "-t", "main:", "cat >/dev/null")
+	m := x.mirror(func(c *Config) { c.PaneBytes = budget })
+	p := x.printer(m, 1)
+	before, total := p.watch(), 0
+	for from := 0; from < lines; from += 1000 {
+		var b strings.Builder
+		for i := from; i < from+1000; i++ {
+			fmt.Fprintf(&b, "line %d\r\n", i)
+		}
+		p.print(b.String())
+		total += b.Len()
+		if n := m.logBytes(); n > 2*(1+textBudget)*budget {
+			t.Fatalf("%d bytes kept after %d lines", n, from)
+		}
+	}
+	end, whole := p.floodEnd(before, total)
+	if !whole {
+		t.Skip("we were slow and the chain broke, so what was missed cannot be compared")
+	}
+	s, err := m.Since(within(t), 1, before, SinceOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := strings.Split(s.Text, "\n")
+	first := lines - len(got) + 1
+	missed := 0
+	for i := range lines {
+		if i < first {
+			missed += len(fmt.Sprintf("line %d\r\n", i))
+		} else if got[i-first] != fmt.Sprintf("line %d", i) {
+			t.Fatalf("%q where line %d belongs", got[i-first], i)
+		}
+	}
+	if first == 0 || s.Missed != int64(missed) || s.Gap == nil || s.Gap.Reason != GapEvicted || *s.Gap.Bytes != s.Missed || s.Cursor != end {
+		t.Errorf("%d lines and %d bytes missed, told %d, gap %+v", first, missed, s.Missed, s.Gap)
+	}
+	if _, ok := m.Shown(within(t), []controlmode.PaneID{1}).Lines(1, lines); ok {
+		t.Error("what is not held was answered")
+	}
+	if want := captured(t, m, 1, 100); want[0] != fmt.Sprintf("line %d", lines-100-23) {
+		t.Errorf("the capture begins with %q", want[0])
+	} else if got := texts(p.shown(t, 100)); !slices.Equal(got, want) {
+		t.Errorf("%q\nwant %q", got, want)
+	}
+	// The next row that tmux drops is one that was not held any more.
+	x.run("clear-history", "-t", "%1")
+	p.print("after\r\n")
+	if s, err := m.Since(within(t), 1, end, SinceOptions{Wait: 10 * time.Second}); err != nil || s.Text != "after\n" || s.Missed != 0 {
+		t.Errorf("afterwards: %+v %v", s, err)
+	}
 }

@@ -25,6 +25,7 @@ import (
 type Output struct {
 	pane   controlmode.PaneID
 	budget int
+	by     maker
 
 	mu     sync.Mutex // guards the fields that follow
 	ring   ring
@@ -45,6 +46,8 @@ type Output struct {
 	held  int64
 	ends  []int64 // where the chunks end that came meanwhile: cursors may stand there
 	stale bool    // text must be started again before it is read
+
+	counted int64 // bytes of memory, as last told
 
 	audits, misses int       // screens compared, and found different
 	audited        time.Time // last start for a difference
@@ -116,9 +119,9 @@ func (o *Output) epochLocked(server ServerID, reason GapReason) Cursor {
 			o.text.Skip(1)
 		}
 	}
-	var salt [7]byte
+	var salt [4]byte
 	rand.Read(salt[:])
-	s := newStream(server, o.pane, salt)
+	s := newStream(server, o.pane, o.by, salt)
 	o.epochs = append(o.epochs, epoch{s, o.ring.end, reason})
 	if len(o.epochs) > maxEpochs {
 		o.epochs = append(o.epochs[:0], o.epochs[len(o.epochs)-maxEpochs:]...)
@@ -198,30 +201,43 @@ func (o *Output) catchUpLocked() {
 	}
 }
 
-// append adds delivered bytes, which it copies, and tells whether the log takes
-// more memory now. Bytes of no open epoch are not kept.
-func (o *Output) append(b []byte) (grew bool) {
+// append adds delivered bytes, which it copies, and answers by how many bytes of
+// memory the log has grown since that was last told, in steps of growthStep.
+// Bytes of no open epoch are not kept.
+func (o *Output) append(b []byte) (grew int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.open || len(b) == 0 {
-		return false
+		return 0
 	}
-	grew = o.ring.append(b, o.budget) > 0
+	o.ring.append(b, o.budget)
 	if o.held >= 0 {
+		if len(o.ends) == maxEnds {
+			o.ends = o.ends[:maxEnds-1]
+		}
 		o.ends = append(o.ends, o.ring.end)
 	} else if o.text != nil {
 		o.text.Write(b, time.Now())
 	}
 	o.wakeLocked()
+	if size := o.sizeLocked(); size-o.counted >= growthStep || size < o.counted {
+		grew, o.counted = size-o.counted, size
+	}
 	return grew
 }
 
-// textBudget is how many bytes of rows beyond tmux's own history are kept for
-// each byte of the ring's budget: short lines cost more as rows than as bytes.
+const (
+	growthStep = 16 << 10
+	// maxEnds bounds what is noted of chunks that wait for a screen.
+	maxEnds = 1 << 16
+)
+
+// textBudget is how many bytes of history the transcript holds for each byte of
+// the ring's budget: short lines cost more as rows than as bytes.
 const textBudget = 8
 
-// shrink gives back what is kept for readers that are behind. What it held
-// counts as evicted.
+// shrink gives back the history of bytes and of rows. What it held counts as
+// evicted for readers that are behind.
 func (o *Output) shrink() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -306,13 +322,18 @@ func (o *Output) known() bool {
 	return len(o.epochs) > 0
 }
 
-// size is the bytes of memory kept for readers that are behind.
-func (o *Output) size() int64 {
+// measure answers how many bytes of memory the log takes, and counts them as told.
+func (o *Output) measure() int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.counted = o.sizeLocked()
+	return o.counted
+}
+
+func (o *Output) sizeLocked() int64 {
 	n := int64(len(o.ring.buf))
 	if o.text != nil {
-		n += int64(o.text.Kept())
+		n += int64(o.text.Held())
 	}
 	return n
 }

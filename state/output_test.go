@@ -51,7 +51,7 @@ func TestOutputDeltasJoin(t *testing.T) {
 			r.at = s.Cursor
 			readers = append(readers, &reader{at: s.Cursor, seen: r.seen})
 		}
-		if n := o.size(); n > int64(o.budget) {
+		if n := o.measure(); n > int64(o.budget) {
 			t.Fatalf("ring of %d bytes over the budget %d", n, o.budget)
 		}
 	})
@@ -72,7 +72,7 @@ func TestOutputEpochs(t *testing.T) {
 	first := o.begin(testServer, 1, GapAttached)
 	o.append([]byte("one"))
 	o.finish(testServer, GapPaneDied)
-	if o.append([]byte("lost")) {
+	if o.append([]byte("lost")) != 0 {
 		t.Errorf("a closed epoch took bytes")
 	}
 	s := o.raw(t, first)
@@ -91,7 +91,7 @@ func TestOutputEpochs(t *testing.T) {
 	if s = o.raw(t, second); string(s.Raw) != "two" || s.Gap != nil {
 		t.Fatalf("within the newest: %q, gap %+v", s.Raw, s.Gap)
 	}
-	if s = o.raw(t, Cursor{newStream(testServer, 7, [7]byte{1}), 99}); s.Gap == nil || s.Gap.Reason != GapRespawned {
+	if s = o.raw(t, Cursor{newStream(testServer, 7, maker{}, [4]byte{1}), 99}); s.Gap == nil || s.Gap.Reason != GapRespawned {
 		t.Fatalf("unknown stream: gap %+v", s.Gap)
 	}
 	for _, off := range []int64{second.Offset + 4, second.Offset - 1} {
@@ -135,11 +135,11 @@ func TestOutputShrink(t *testing.T) {
 	o := newOutput(7, 1<<20)
 	c := o.begin(testServer, 1, GapAttached)
 	o.append(make([]byte, 5000))
-	if n := o.size(); n != 8192 {
+	if n := o.measure(); n != 8192 {
 		t.Fatalf("%d bytes for 5000", n)
 	}
-	if o.shrink(); o.size() != 0 {
-		t.Fatalf("%d bytes were not given back", o.size())
+	if o.shrink(); o.measure() != 0 {
+		t.Fatalf("%d bytes were not given back", o.measure())
 	}
 	o.append([]byte("x"))
 	s := o.raw(t, c)

@@ -147,12 +147,10 @@ func (m *Mirror) Write(ctx context.Context, p *Preflight, cmds ...controlmode.Co
 		}
 		req.Commands = req.Commands[1:]
 	}
-	att, err := m.attached(ctx)
-	if err != nil {
-		return err
-	}
-	reply, err := att.proc.Do(ctx, req)
+	reply, err := m.DoOn(ctx, p.Model.Server.ID, req)
 	switch {
+	case errors.Is(err, ErrOtherServer):
+		return ErrChanged
 	case errors.Is(err, controlmode.ErrNotSent):
 		return err
 	case err != nil:

@@ -125,6 +125,17 @@ func (o *Output) saved(asked time.Time) (savedPane, bool) {
 	}, true
 }
 
+// goneOn remembers that a stream of an earlier daemon is one of this one's now.
+func (w *watches) goneOn(was savedPane) {
+	s, err := hex.DecodeString(was.Stream)
+	if err != nil || len(s) != len(Stream{}) {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.resumed[Stream(s)] = struct{}{}
+}
+
 // resume makes the stream that has just begun the one an earlier daemon was
 // delivering, if the pane has provably not printed since: it is the same process
 // in the same size, and tmux saw the last activity of its window in a second

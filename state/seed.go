@@ -209,6 +209,7 @@ func (w *watches) seed(ctx context.Context, s *stream, out *Output, lead []contr
 	default:
 		if was, ok := w.saved(s.server.ID, out.pane); ok && out.resume(seed, was) {
 			at = was.End
+			w.goneOn(was)
 		}
 		seed.withoutNotice()
 		err = out.start(seed, at, transcript.ProfileFor(s.server.Version), why)

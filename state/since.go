@@ -218,7 +218,7 @@ func (m *Mirror) Since(ctx context.Context, id controlmode.PaneID, from Cursor, 
 // tell or late fires. waited tells whether it did.
 func (m *Mirror) await(ctx context.Context, out *Output, from Cursor, opt SinceOptions, late <-chan time.Time) (s *Since, waited bool, err error) {
 	for may := opt.Wait > 0; ; {
-		s, more, ready, err := out.since(from, m.unknownStream(), opt)
+		s, more, ready, err := out.since(from, m.watches.unknown(from.Stream), opt)
 		switch {
 		case err != nil:
 			return nil, waited, err
@@ -248,8 +248,16 @@ func (m *Mirror) await(ctx context.Context, out *Output, from Cursor, opt SinceO
 	}
 }
 
-// unknownStream is why a cursor of this server can name a stream nobody knows.
-func (m *Mirror) unknownStream() GapReason { return GapRestarted }
+// unknown is why a cursor of this server names a stream that its pane's log does
+// not know: the pane was not watched for a while, or the daemon is another one.
+func (w *watches) unknown(s Stream) GapReason {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, ok := w.resumed[s]; ok || s.madeBy() == w.by {
+		return GapNotWatched
+	}
+	return GapRestarted
+}
 
 // settle waits until nothing has changed for a while, or until late fires.
 func (o *Output) settle(ctx context.Context, quiet time.Duration, more <-chan struct{}, late <-chan time.Time) error {

@@ -26,7 +26,7 @@ func (w *watches) tend(ctx context.Context) {
 			w.tendPane(ctx, mod, id, p)
 		}
 	}
-	w.evict(panes)
+	w.evict()
 	if w.m.cfg.Watch == WatchAll {
 		w.tendAll(ctx, mod)
 	}
@@ -139,19 +139,25 @@ func (w *watches) drop(ctx context.Context, id controlmode.PaneID, p *watch, exi
 }
 
 // evict gives back the logs that were not used for longest while all together
-// are over the budget.
-func (w *watches) evict(panes map[controlmode.PaneID]*watch) {
-	total := int64(0)
-	byUse := make([]*Output, 0, len(panes))
-	for _, p := range panes {
-		total += p.out.size()
+// are over the budget. A reader goroutine that goes over it calls it at once: a
+// flood does not wait for anybody's turn.
+func (w *watches) evict() {
+	w.mu.Lock()
+	byUse := make([]*Output, 0, len(w.panes))
+	for _, p := range w.panes {
 		byUse = append(byUse, p.out)
+	}
+	w.mu.Unlock()
+	total := int64(0)
+	for _, out := range byUse {
+		total += out.measure()
 	}
 	if total > w.m.cfg.AllBytes {
 		slices.SortFunc(byUse, func(a, b *Output) int { return a.lastUse().Compare(b.lastUse()) })
 		for _, out := range byUse {
-			total -= out.size()
-			if out.shrink(); total <= w.m.cfg.AllBytes {
+			total -= out.measure()
+			out.shrink()
+			if total += out.measure(); total <= w.m.cfg.AllBytes {
 				break
 			}
 		}

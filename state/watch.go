@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
@@ -21,7 +22,8 @@ type watches struct {
 	m     *Mirror
 	wake  chan struct{} // capacity 1: something to tend to
 	turn  chan struct{} // capacity 1: whoever holds its token may change what is watched
-	bytes atomic.Int64  // kept in all logs, as of the last look
+	by    maker         // of the streams of this life of the daemon
+	bytes atomic.Int64  // of memory in all logs, within a step of each
 
 	mu      sync.Mutex // guards the fields that follow
 	life    ServerID   // the outputs are of this server
@@ -29,7 +31,8 @@ type watches struct {
 	streams map[controlmode.SessionID]*stream
 	wg      sync.WaitGroup // the clients' goroutines
 	ctx     context.Context
-	earlier resumable // what an earlier daemon has left
+	earlier resumable           // what an earlier daemon has left
+	resumed map[Stream]struct{} // streams of an earlier daemon that were gone on with
 }
 
 // watch is one watched pane.
@@ -58,6 +61,8 @@ type stream struct {
 func (w *watches) init(m *Mirror) {
 	w.m, w.wake, w.turn = m, make(chan struct{}, 1), make(chan struct{}, 1)
 	w.panes, w.streams = map[controlmode.PaneID]*watch{}, map[controlmode.SessionID]*stream{}
+	w.resumed = map[Stream]struct{}{}
+	rand.Read(w.by[:])
 }
 
 func (w *watches) poke() { nudge(w.wake) }
@@ -170,6 +175,7 @@ func (w *watches) entry(server ServerID, id controlmode.PaneID) *watch {
 	if p == nil {
 		now := time.Now()
 		p = &watch{out: newOutput(id, w.m.cfg.PaneBytes), began: now}
+		p.out.by = w.by
 		p.out.touch(now)
 		w.panes[id] = p
 	}
@@ -290,8 +296,8 @@ func (w *watches) event(s *stream, e controlmode.Event) {
 	switch e := e.(type) {
 	case *controlmode.Output:
 		if out := (*s.routes.Load())[e.Pane]; out != nil {
-			if out.append(e.Data) && w.bytes.Load() > w.m.cfg.AllBytes/2 {
-				w.poke()
+			if grew := out.append(e.Data); grew != 0 && w.bytes.Add(grew) > w.m.cfg.AllBytes {
+				w.evict()
 			}
 			return
 		}

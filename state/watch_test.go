@@ -2,6 +2,7 @@ package state
 
 import (
 	"errors"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -325,6 +326,59 @@ func TestWatchLinger(t *testing.T) {
 	} {
 		if got := c.mode.linger(c.version); got != c.want {
 			t.Errorf("%s on %s: %v, want %v", c.mode, c.version, got, c.want)
+		}
+	}
+}
+
+// unwatch lets the time pass after which a pane nobody reads is not watched any
+// more.
+func (x *testTmux) unwatch(t *testing.T, m *Mirror) {
+	t.Helper()
+	m.watches.mu.Lock()
+	for _, p := range m.watches.panes {
+		p.out.touch(time.Now().Add(-24 * time.Hour))
+	}
+	m.watches.mu.Unlock()
+	for ctx := within(t); m.Status().WatchedPanes > 0; {
+		if ctx.Err() != nil {
+			t.Fatal("the pane stays watched")
+		}
+		full(t, m) // the watches follow the published models
+	}
+}
+
+// A cursor kept for longer than its pane stayed watched says just that; also one
+// of an earlier daemon, if this one has gone on with its stream.
+func TestGapNotWatched(t *testing.T) {
+	x := newTmux(t).start()
+	file := filepath.Join(filepath.Dir(x.sock), "cursors")
+	m := New(Config{Bin: x.bin, Socket: socketPath(x.sock), CursorFile: file})
+	stop := x.runUntil(m)
+	_, at, err := m.StartWatch(within(t), 0, CaptureRange{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.unwatch(t, m)
+	x.run("send-keys", "-t", "%0", "-l", "unseen")
+	s, err := m.Since(within(t), 0, at, SinceOptions{})
+	if err != nil || s.Gap == nil || s.Gap.Reason != GapNotWatched || s.Cursor.Stream == at.Stream {
+		t.Fatalf("%+v, gap %+v, %v", s, s.Gap, err)
+	}
+	if again, err := m.Since(within(t), 0, s.Cursor, SinceOptions{}); err != nil || again.Gap != nil {
+		t.Fatalf("the gap is told again: %+v %v", again.Gap, err)
+	}
+	x.awaitNextSecond(t)
+	stop()
+
+	second := New(Config{Bin: x.bin, Socket: socketPath(x.sock), CursorFile: file})
+	defer x.runUntil(second)()
+	if s, err = second.Since(within(t), 0, s.Cursor, SinceOptions{}); err != nil || s.Gap != nil {
+		t.Fatalf("the stream is gone on with: gap %+v, %v", s.Gap, err)
+	}
+	x.unwatch(t, second)
+	for reason, c := range map[GapReason]Cursor{GapNotWatched: s.Cursor, GapRestarted: at} {
+		if s, err := second.Since(within(t), 0, c, SinceOptions{}); err != nil || s.Gap == nil || s.Gap.Reason != reason {
+			t.Errorf("gap %+v, want %s: %v", s.Gap, reason, err)
 		}
 	}
 }

@@ -81,10 +81,10 @@ func hello(lookup env, c *config) []byte {
 	}
 	p.TMUX, _ = lookup("TMUX")
 	p.TMUXPane, _ = lookup("TMUX_PANE")
-	for _, v := range passed {
+	for _, name := range passed {
 		// Set but empty is not unset: LIBTMUX_TOOLSETS="" selects none.
-		if s, ok := lookup(v.name); ok {
-			p.Env[v.name] = s
+		if s, ok := lookup(name); ok {
+			p.Env[name] = s
 		}
 	}
 	line, err := json.Marshal(map[string]any{

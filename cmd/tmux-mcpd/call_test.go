@@ -71,10 +71,11 @@ func TestAwaitIdle(t *testing.T) {
 func TestCommandTimeout(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"": 30 * time.Second, "5000": 5 * time.Second, "0": 30 * time.Second, "-1": 30 * time.Second, "x": 30 * time.Second,
-		"9999999999": maxCommandTimeoutMS * time.Millisecond,
+		"9999999999": maxCommandTimeout, "99999999999999999999": maxCommandTimeout,
 	} {
-		if got := commandTimeout(vars("LIBTMUX_MCP_COMMAND_TIMEOUT_MS=" + text)); got != want {
-			t.Errorf("%q: %v, want %v", text, got, want)
+		c, _, err := parse("serve", nil, vars(envCommandTimeout+"="+text))
+		if err != nil || c.commandTimeout != want {
+			t.Errorf("%q: %v, want %v (%v)", text, c.commandTimeout, want, err)
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"time"
 )
@@ -18,9 +17,15 @@ const maxReply = 64 << 20
 // client speaks just enough MCP for one request at a time. It is used by one
 // goroutine.
 type client struct {
-	conn  *net.UnixConn
+	conn  stream
 	lines lineReader
 	next  int
+}
+
+// stream is what a client talks over: a socket, or a bridge's standard streams.
+type stream interface {
+	io.ReadWriteCloser
+	SetDeadline(time.Time) error
 }
 
 // rpcError is an error of the protocol, as against one of a tool.
@@ -50,7 +55,7 @@ func openClient(ctx context.Context, c *config) (*client, error) {
 
 // newClient shakes hands over conn, which it owns from then on. Everything done
 // with the client ends with ctx, for which ctx needs a deadline.
-func newClient(ctx context.Context, conn *net.UnixConn, c *config) (*client, error) {
+func newClient(ctx context.Context, conn stream, c *config) (*client, error) {
 	cl := &client{conn: conn, lines: lineReader{src: conn, max: maxReply}}
 	context.AfterFunc(ctx, func() { conn.SetDeadline(time.Now()) })
 	if _, err := conn.Write(hello(os.LookupEnv, c)); err != nil {

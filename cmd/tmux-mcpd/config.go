@@ -21,25 +21,33 @@ import (
 // owns. It is nobody's default, so nothing of the user's is ever on it.
 const dedicatedName = "tmux-mcpd"
 
-// config is what flags and environment ask for. resolve completes it.
+// config is what flags, environment and the configuration file ask for. resolve
+// completes it.
 type config struct {
-	listen    string
-	tmux      controlmode.Socket // as given; at most one field is set
-	tmuxBin   string
-	watch     string
-	start     string
-	transport string
-	logLevel  string
-	logFile   string
-	timeout   time.Duration
-
-	annotations string
+	configPath     string             // of the file, "" for none
+	tmux           controlmode.Socket // as given; at most one field is set
+	tmuxBin        string
+	watch          string
+	start          string
+	transport      string
+	logLevel       string
+	logFile        string
+	timeout        time.Duration
+	commandTimeout time.Duration
 
 	idleExit    time.Duration
 	idleExitSet bool
 	detach      bool
 	noStart     bool
 	json        bool
+	dryRun      bool
+	remove      bool
+	follow      bool
+	lines       int
+
+	main    listener          // the daemon's own socket
+	further []*listener       // the [[listen]] tables of the file
+	origins map[string]string // setting to where its value stood; a listener's are its own
 
 	// Set by resolve.
 	tmuxSocket string // absolute path of the tmux server's socket
@@ -48,17 +56,26 @@ type config struct {
 	listenGiven bool
 }
 
+// defaults is the configuration of somebody who says nothing.
+func defaults() *config {
+	return &config{
+		watch: "auto", start: "never", transport: "pty", logLevel: "info", timeout: 2 * time.Minute, lines: 50,
+		commandTimeout: defaultCommandTimeout, origins: map[string]string{},
+		main: listener{mode: socketMode, origins: map[string]string{}},
+	}
+}
+
 // env looks up a variable, as os.LookupEnv.
 type env func(name string) (string, bool)
 
 // errHelp is returned by parse when help was asked for.
 var errHelp = errors.New("help requested")
 
-// parse reads the arguments of a command and the environment. Per setting a
-// flag wins over TMUX_MCPD_*, that over LIBTMUX_*, that over the default. It
-// returns the words that are not flags; flags may stand between them.
+// parse reads the arguments of a command, the environment and the configuration
+// file. Per setting a flag wins over TMUX_MCPD_*, that over LIBTMUX_*, that over
+// the file, that over the default. It returns the words that are not flags;
+// flags may stand between them.
 func parse(cmd string, args []string, lookup env) (*config, []string, error) {
-	c := &config{watch: "auto", start: "never", transport: "pty", annotations: "contract", logLevel: "info", timeout: 2 * time.Minute}
 	for _, name := range retired {
 		if _, ok := lookup(name); ok {
 			return nil, nil, coded(exitUsage, "%s is no longer understood; unset it (see tmux-mcpd help serve)", name)
@@ -69,22 +86,69 @@ func parse(cmd string, args []string, lookup env) (*config, []string, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := tmuxChoice(cmd, given, lookup); err != nil {
+	src := &sources{given: given, lookup: lookup, file: &configFile{}}
+	c := defaults()
+	if takesSettings(cmd) {
+		if src.file, err = findConfig(src); err != nil {
+			return nil, nil, err
+		}
+		c.configPath, c.origins[configFlag] = src.file.path, src.file.from
+	}
+	if err := src.tmuxChoice(cmd); err != nil {
 		return nil, nil, err
 	}
-	for _, s := range settings {
-		if !slices.Contains(s.on, cmd) {
+	for i := range settings {
+		s := &settings[i]
+		if s.flag == configFlag || !slices.Contains(s.on, cmd) || src.shadowed(s.flag) {
 			continue
 		}
-		from, v, ok := s.source(given, lookup)
-		if !ok || shadowed(s.flag, given, lookup) {
+		v, ok := src.value(s)
+		if !ok {
 			continue
 		}
-		if err := s.set(c, v); err != nil {
-			return nil, nil, coded(exitUsage, "%s: %w", from, err)
+		if err := s.apply(c, &c.main, v); err != nil {
+			return nil, nil, coded(exitUsage, "%s: %w", v.from, err)
 		}
 	}
+	if err := c.readListeners(src.file); err != nil {
+		return nil, nil, err
+	}
 	return c, words, nil
+}
+
+// apply stores a value where it belongs.
+func (s *setting) apply(c *config, l *listener, v value) error {
+	if s.of != nil {
+		l.origins[s.flag] = v.from
+		return s.of(l, v.items)
+	}
+	c.origins[s.flag] = v.from
+	return s.set(c, v.items[0])
+}
+
+// readListeners adds the [[listen]] tables. What a table does not say is as at
+// the top level, the flags and variables there included.
+func (c *config) readListeners(f *configFile) error {
+	paths := map[string]bool{}
+	for _, table := range f.listen {
+		l := c.main.further()
+		for i := range settings {
+			if v, ok := table.values[settings[i].key]; ok {
+				if err := settings[i].apply(c, l, v); err != nil {
+					return coded(exitUsage, "%s: %s: %w", v.from, settings[i].key, err)
+				}
+			}
+		}
+		if l.path == "" {
+			return coded(exitUsage, "%s: [[listen]] has no path; the socket by the rule is set up at the top level", table.from)
+		}
+		if paths[l.path] {
+			return coded(exitUsage, "%s: two [[listen]] tables have the path %s", table.from, l.path)
+		}
+		paths[l.path] = true
+		c.further = append(c.further, l)
+	}
+	return nil
 }
 
 // splitFlags separates flags from words. The flag package stops at the first
@@ -124,45 +188,75 @@ func splitFlags(cmd string, args []string, given map[string]string) ([]string, e
 	}
 }
 
-// source finds a setting's strongest value and says where it stood. An empty
-// variable counts as unset: that is how a wrapper script clears one.
-func (s *setting) source(given map[string]string, lookup env) (from, v string, ok bool) {
-	if v, ok := given[s.flag]; ok {
-		return "--" + s.flag, v, true
-	}
-	for _, name := range s.env {
-		if v, ok := lookup(name); ok && v != "" {
-			return name, v, true
-		}
-	}
-	return "", "", false
+// value is what a setting was given, and where.
+type value struct {
+	items []string // one, unless the setting is a list
+	from  string
 }
 
-// The two ways to name a tmux server, for the rules between them.
+// sources are the places where settings stand.
+type sources struct {
+	given  map[string]string // flags
+	lookup env
+	file   *configFile
+}
+
+// value finds a setting's strongest value. An empty variable counts as unset:
+// that is how a wrapper script clears one. Not so the family's lists, whose
+// empty value is one.
+func (src *sources) value(s *setting) (value, bool) {
+	word := func(v, from string) (value, bool) {
+		if s.kind == texts || s.kind == numbers {
+			return value{split(v), from}, true
+		}
+		return value{[]string{v}, from}, true
+	}
+	if v, ok := src.given[s.flag]; ok {
+		return word(v, "--"+s.flag)
+	}
+	for _, name := range s.env {
+		if v, ok := src.lookup(name); ok && v != "" {
+			return word(v, name)
+		}
+	}
+	if v, ok := src.lookup(s.family); ok && s.family != "" {
+		if v, ok := s.adapt(v); ok {
+			return word(v, s.family)
+		}
+	}
+	v, ok := src.file.top[s.key]
+	return v, ok && s.key != ""
+}
+
+// Flags that rules below are about.
 const (
+	configFlag     = "config"
 	socketPathFlag = "tmux-socket-path"
 	socketNameFlag = "tmux-socket-name"
 )
 
 // layer tells how strongly a setting was given: 0 a flag, 1 and up the
-// variables in order, -1 not at all.
-func layer(flagName string, given map[string]string, lookup env) int {
-	if _, ok := given[flagName]; ok {
+// variables in order and then the file, -1 not at all.
+func (src *sources) layer(flagName string) int {
+	if _, ok := src.given[flagName]; ok {
 		return 0
 	}
-	i := slices.IndexFunc(settings, func(s setting) bool { return s.flag == flagName })
-	for n, name := range settings[i].env {
-		if v, ok := lookup(name); ok && v != "" {
+	s := &settings[slices.IndexFunc(settings, func(s setting) bool { return s.flag == flagName })]
+	for n, name := range s.env {
+		if v, ok := src.lookup(name); ok && v != "" {
 			return n + 1
 		}
+	}
+	if _, ok := src.file.top[s.key]; ok {
+		return len(s.env) + 1
 	}
 	return -1
 }
 
 // tmuxChoice refuses a name and a path given equally strongly: serving either
 // would be a guess about whose panes an agent may touch.
-func tmuxChoice(cmd string, given map[string]string, lookup env) error {
-	p, n := layer(socketPathFlag, given, lookup), layer(socketNameFlag, given, lookup)
+func (src *sources) tmuxChoice(cmd string) error {
+	p, n := src.layer(socketPathFlag), src.layer(socketNameFlag)
 	if p < 0 || p != n {
 		return nil
 	}
@@ -170,18 +264,19 @@ func tmuxChoice(cmd string, given map[string]string, lookup env) error {
 		{"--" + socketPathFlag, "--" + socketNameFlag},
 		{"TMUX_MCPD_TMUX_SOCKET_PATH", "TMUX_MCPD_TMUX_SOCKET_NAME"},
 		{"LIBTMUX_SOCKET_PATH", "LIBTMUX_SOCKET"},
+		{src.file.top["tmux_socket_path"].from + ": tmux_socket_path", "tmux_socket_name"},
 	}[p]
 	return coded(exitUsage, "%s and %s are both given; only one can choose the tmux server (see tmux-mcpd help %s)", names[0], names[1], cmd)
 }
 
 // shadowed tells whether the other way of naming the tmux server was given more
 // strongly, so that this one does not count.
-func shadowed(flagName string, given map[string]string, lookup env) bool {
+func (src *sources) shadowed(flagName string) bool {
 	other := map[string]string{socketPathFlag: socketNameFlag, socketNameFlag: socketPathFlag}[flagName]
 	if other == "" {
 		return false
 	}
-	mine, theirs := layer(flagName, given, lookup), layer(other, given, lookup)
+	mine, theirs := src.layer(flagName), src.layer(other)
 	return theirs >= 0 && theirs < mine
 }
 
@@ -214,12 +309,18 @@ func (c *config) resolve(lookup env, uid int) error {
 	}
 	value := func(name string) string { v, _ := lookup(name); return v }
 	byRule, err := mcp.DefaultSocketPath(value, uid, c.tmuxSocket, c.tmuxIsUser)
-	if c.listen == "" {
-		c.listen = byRule
-		return err
+	if c.main.path == "" {
+		c.main.path = byRule
+	} else {
+		c.main.path, err = filepath.Abs(c.main.path)
+		c.listenGiven = c.main.path != byRule
 	}
-	c.listen, err = filepath.Abs(c.listen)
-	c.listenGiven = c.listen != byRule
+	for _, l := range c.further {
+		if l.path == c.main.path {
+			return coded(exitUsage, "%s: a [[listen]] table has the path of the daemon's own socket, %s; its settings belong at the top level",
+				l.origins["listen"], l.path)
+		}
+	}
 	return err
 }
 
@@ -252,21 +353,41 @@ func (c *config) bin() string {
 	return c.tmuxBin
 }
 
-// serveArgs are the arguments that make another process serve exactly this.
+// serveArgs are the arguments that make another process serve exactly this. What
+// stood in the configuration file stays there, where a reload finds it.
 func (c *config) serveArgs() []string {
-	args := []string{
-		"serve", "--listen", c.listen, "--watch", c.watch, "--start", c.start,
-		"--transport", c.transport, "--annotations", c.annotations, "--log-level", c.logLevel,
-	}
+	args := []string{"serve", "--listen", c.main.path}
 	if c.tmux.Name != "" {
 		args = append(args, "--"+socketNameFlag, c.tmux.Name)
 	} else {
 		args = append(args, "--"+socketPathFlag, c.tmuxSocket)
 	}
-	if c.tmuxBin != "" {
-		args = append(args, "--tmux-bin", c.tmuxBin)
+	if c.configPath != "" {
+		args = append(args, "--"+configFlag, c.configPath)
+	}
+	for i := range settings {
+		s := &settings[i]
+		from := c.origins[s.flag] + c.main.origins[s.flag] // one of them
+		given := strings.HasPrefix(from, "--") || strings.HasPrefix(from, "TMUX_MCPD_") || slices.Contains(s.env, from)
+		if given && s.show != nil && !slices.Contains(apart, s.flag) && slices.Contains(s.on, "serve") {
+			args = append(args, "--"+s.flag, flagText(s.show(c, &c.main)))
+		}
 	}
 	return args
+}
+
+// apart are the settings that whoever starts a daemon passes on in a way of its own.
+var apart = []string{configFlag, "listen", socketPathFlag, socketNameFlag, "idle-exit", "log-file"}
+
+// flagText is a shown value as a flag takes it.
+func flagText(v any) string {
+	switch v := v.(type) {
+	case []string:
+		return strings.Join(v, ",")
+	case []int:
+		return strings.Trim(strings.ReplaceAll(fmt.Sprint(v), " ", ","), "[]")
+	}
+	return fmt.Sprint(v)
 }
 
 // self is the path of this program, for starting it again.

@@ -62,7 +62,7 @@ func TestParsePrecedence(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := result{c.tmux.Path, c.tmux.Name, c.tmuxBin, c.watch, c.logLevel, c.listen, words}
+			got := result{c.tmux.Path, c.tmux.Name, c.tmuxBin, c.watch, c.logLevel, c.main.path, words}
 			if d := cmp.Diff(tt.want, got); d != "" {
 				t.Errorf("(-want +got):\n%s", d)
 			}
@@ -112,7 +112,7 @@ func TestTables(t *testing.T) {
 			}
 			seen[name] = true
 		}
-		if s.set == nil || s.usage == "" || len(s.on) == 0 {
+		if (s.set == nil) == (s.of == nil) || s.usage == "" || len(s.on) == 0 || s.key != "" && s.show == nil || s.family != "" && s.adapt == nil {
 			t.Errorf("--%s is incomplete", s.flag)
 		}
 		for _, name := range s.on {
@@ -131,12 +131,16 @@ func TestTables(t *testing.T) {
 		}
 	}
 	// What serve is started with by a bridge must be understood by serve.
-	c := &config{listen: "/l", tmuxSocket: "/t", tmuxBin: "/b", watch: "all", start: "never", transport: "pipe", annotations: "precise", logLevel: "warn"}
+	c, _, err := parse("stdio", []string{"--tmux-bin", "/b", "--watch", "all", "--transport", "pipe", "--annotations", "precise"}, vars("TMUX_MCPD_LOG_LEVEL=warn"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.main.path, c.tmuxSocket = "/l", "/t"
 	got, words, err := parse("serve", c.detachedArgs()[1:], vars())
 	if err != nil || len(words) > 0 {
 		t.Fatalf("%v, words %q", err, words)
 	}
-	if got.listen != "/l" || got.tmux.Path != "/t" || got.tmuxBin != "/b" || got.watch != "all" || got.transport != "pipe" || got.annotations != "precise" ||
+	if got.main.path != "/l" || got.tmux.Path != "/t" || got.tmuxBin != "/b" || got.watch != "all" || got.transport != "pipe" || !got.main.policy.Precise ||
 		got.logLevel != "warn" || got.idleExit != idleExitOnDemand {
 		t.Errorf("arrived as %+v", got)
 	}
@@ -186,8 +190,8 @@ func TestResolve(t *testing.T) {
 			if err := c.resolve(lookup, uid); err != nil {
 				t.Fatal(err)
 			}
-			if c.tmuxSocket != tt.tmux || c.listen != tt.listen {
-				t.Errorf("tmux socket %s, want %s; socket %s, want %s", c.tmuxSocket, tt.tmux, c.listen, tt.listen)
+			if c.tmuxSocket != tt.tmux || c.main.path != tt.listen {
+				t.Errorf("tmux socket %s, want %s; socket %s, want %s", c.tmuxSocket, tt.tmux, c.main.path, tt.listen)
 			}
 		})
 	}
@@ -280,15 +284,15 @@ func TestReadmeAgrees(t *testing.T) {
 	}
 	readme := string(b)
 	for _, s := range settings {
-		for _, name := range append([]string{"--" + s.flag}, s.env...) {
+		for _, name := range append([]string{"--" + s.flag, s.key, s.family}, s.env...) {
 			if !strings.Contains(readme, name) {
 				t.Errorf("the README does not mention %s", name)
 			}
 		}
 	}
-	for _, v := range passed {
-		if !strings.Contains(readme, v.name) {
-			t.Errorf("the README does not mention %s", v.name)
+	for _, name := range passed {
+		if !strings.Contains(readme, name) {
+			t.Errorf("the README does not mention %s", name)
 		}
 	}
 	for _, c := range commands() {

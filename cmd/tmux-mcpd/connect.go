@@ -28,7 +28,7 @@ const (
 // connect reaches the daemon of c and, unless c.noStart, starts one if there is
 // none. It blocks at most startTimeout and a few seconds.
 func connect(ctx context.Context, c *config) (*net.UnixConn, error) {
-	conn, err := dial(ctx, c.listen)
+	conn, err := dial(ctx, c.main.path)
 	if err == nil {
 		return conn, nil
 	}
@@ -36,12 +36,12 @@ func connect(ctx context.Context, c *config) (*net.UnixConn, error) {
 		return nil, err
 	}
 	if c.noStart {
-		return nil, coded(exitUnreachable, "no daemon serves %s; start one with: tmux-mcpd serve", c.listen)
+		return nil, coded(exitUnreachable, "no daemon serves %s; start one with: tmux-mcpd serve", c.main.path)
 	}
 	if err := launch(ctx, c); err != nil {
 		return nil, err
 	}
-	if conn, err = dial(ctx, c.listen); err != nil {
+	if conn, err = dial(ctx, c.main.path); err != nil {
 		return nil, coded(exitUnreachable, "the daemon was started but cannot be reached: %w", err)
 	}
 	return conn, nil

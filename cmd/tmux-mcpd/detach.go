@@ -27,7 +27,7 @@ const (
 // detach starts the daemon of c in a session of its own and returns when it can
 // be reached, or with what it said when it could not start.
 func detach(ctx context.Context, c *config) error {
-	conn, err := dial(ctx, c.listen)
+	conn, err := dial(ctx, c.main.path)
 	if err == nil {
 		return conn.Close()
 	}
@@ -52,7 +52,7 @@ func detach(ctx context.Context, c *config) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("starting the daemon: %w", err)
 	}
-	return awaitDaemon(ctx, c.listen, cmd, func() string { return lastLine(stderr, start) })
+	return awaitDaemon(ctx, c.main.path, cmd, func() string { return lastLine(stderr, start) })
 }
 
 // detachedArgs are serveArgs for a daemon without anybody to watch it.
@@ -133,10 +133,10 @@ func (c *config) stateFile(suffix string) string {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return ""
 	}
-	name := strings.TrimSuffix(filepath.Base(c.listen), ".sock")
+	name := strings.TrimSuffix(filepath.Base(c.main.path), ".sock")
 	if c.listenGiven {
 		// Sockets of one name in different directories are different daemons.
-		sum := sha256.Sum256([]byte(c.listen))
+		sum := sha256.Sum256([]byte(c.main.path))
 		name += "-" + hex.EncodeToString(sum[:4])
 	}
 	return filepath.Join(dir, name+suffix)

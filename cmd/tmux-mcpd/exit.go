@@ -21,6 +21,8 @@ const (
 	exitToolError   = 8
 	exitNotSocket   = 9
 	exitStartTmux   = 10
+	exitManager     = 11
+	exitUnhealthy   = 12
 )
 
 // exitTexts is what `help` prints about the codes, in order.
@@ -39,6 +41,8 @@ var exitTexts = []struct {
 	{exitToolError, "the tool reported an error (call)"},
 	{exitNotSocket, "something that is not a socket is in the socket's place"},
 	{exitStartTmux, "the dedicated tmux server could not be started"},
+	{exitManager, "the service manager cannot be reached or refuses (install, uninstall)"},
+	{exitUnhealthy, "something does not work (doctor)"},
 }
 
 // codedError is an error that decides the exit code.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"strconv"
 	"time"
 )
 
@@ -32,19 +31,9 @@ func awaitIdle(ctx context.Context, limit time.Duration, idle func() bool) bool 
 	}
 }
 
-// Bounds of LIBTMUX_MCP_COMMAND_TIMEOUT_MS, milliseconds (contract 1.5).
+// Deadlines of one tmux command (contract 1.5).
 const (
-	commandTimeoutMS    = 30_000
-	maxCommandTimeoutMS = 2_147_483_647
+	defaultCommandTimeout = 30 * time.Second
+	maxCommandTimeout     = 2_147_483_647 * time.Millisecond
+	envCommandTimeout     = "LIBTMUX_MCP_COMMAND_TIMEOUT_MS"
 )
-
-// commandTimeout is the deadline of one tmux command. A value that is not a
-// positive decimal counts as unset, as in the contract.
-func commandTimeout(lookup env) time.Duration {
-	text, _ := lookup("LIBTMUX_MCP_COMMAND_TIMEOUT_MS")
-	ms, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || ms <= 0 {
-		ms = commandTimeoutMS
-	}
-	return time.Duration(min(ms, maxCommandTimeoutMS)) * time.Millisecond
-}

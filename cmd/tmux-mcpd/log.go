@@ -20,7 +20,8 @@ const (
 // gets there.
 type logger struct {
 	*zap.Logger
-	file *lumberjack.Logger // nil for stderr
+	level zap.AtomicLevel
+	file  *lumberjack.Logger // nil for stderr
 }
 
 // openLog makes the log of c on stderr or in its file. It starts nothing but
@@ -30,7 +31,7 @@ func openLog(c *config, stderr io.Writer) (*logger, error) {
 	if err := level.UnmarshalText([]byte(c.logLevel)); err != nil {
 		return nil, coded(exitUsage, "--log-level: %w", err)
 	}
-	l := &logger{}
+	l := &logger{level: zap.NewAtomicLevelAt(level)}
 	out := stderr
 	if c.logFile != "" {
 		// lumberjack opens the file at the first record, and by then nobody
@@ -47,20 +48,19 @@ func openLog(c *config, stderr io.Writer) (*logger, error) {
 	}
 	enc := zap.NewProductionEncoderConfig()
 	enc.TimeKey, enc.EncodeTime = "time", zapcore.RFC3339NanoTimeEncoder
-	core := zapcore.NewCore(zapcore.NewJSONEncoder(enc), zapcore.Lock(zapcore.AddSync(out)), zap.NewAtomicLevelAt(level))
+	core := zapcore.NewCore(zapcore.NewJSONEncoder(enc), zapcore.Lock(zapcore.AddSync(out)), l.level)
 	l.Logger = zap.New(core)
 	return l, nil
 }
 
-// reopen starts a new file and tells whether there is one.
-func (l *logger) reopen() bool {
+// reopen starts a new file, if there is one.
+func (l *logger) reopen() {
 	if l.file == nil {
-		return false
+		return
 	}
 	if err := l.file.Rotate(); err != nil {
 		l.Error("log not rotated", zap.Error(err))
 	}
-	return true
 }
 
 func (l *logger) close() {

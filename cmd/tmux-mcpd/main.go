@@ -27,6 +27,9 @@ type invocation struct {
 	stdin  *os.File
 	stdout *os.File
 	stderr io.Writer
+	// reread reads the same command line, environment and configuration file
+	// again.
+	reread func() (*config, error)
 }
 
 // commands is a function because help, which is in the table, prints it.
@@ -38,8 +41,9 @@ func commands() []command {
 It prints one line on stderr when it is ready; JSON log lines follow there. The
 tmux server need not run: the daemon attaches when it appears. SIGTERM or SIGINT
 ends it in order, within 5 seconds; a second one at once. SIGHUP starts a new log
-file if there is one, and is SIGTERM otherwise. If a daemon serves the socket
-already, serve says so and exits 0.`,
+file and reads the configuration again, without dropping connections; what cannot
+change in a running daemon is named in the log. On a terminal, without a log file,
+it is SIGTERM. If a daemon serves the socket already, serve says so and exits 0.`,
 		},
 		{
 			name: "stdio", summary: "connect an MCP client to the daemon", run: stdio,
@@ -59,6 +63,43 @@ one. A tool's error goes to stderr.`,
 		{
 			name: "status", summary: "what the daemon is attached to, since when, for whom", run: status,
 			detail: `Asks the daemon on the socket and never starts one.`,
+		},
+		{
+			name: "config", summary: "the settings in effect, and where each one stood", run: showConfig,
+			detail: `Reads flags, environment and configuration file as serve would, and prints the
+outcome as a configuration file. A running daemon has what it had when it started
+or got its last SIGHUP.`,
+		},
+		{
+			name: "stop", summary: "end the daemon", run: stop,
+			detail: `Ends the daemon on the socket in order and waits until it has ended. tmux goes on.`,
+		},
+		{
+			name: "logs", summary: "what the daemon has logged", run: logs,
+			detail: `Reads the daemon's log file, or the journal where a service manager keeps it,
+and prints it for a person.`,
+		},
+		{
+			name: "setup", args: "claude|codex|gemini|cursor", summary: "put the daemon into an MCP client's configuration", run: setup,
+			detail: `Keeps a copy of the client's file, and everything in it that is not ours, comments
+included. For any other name it prints what most clients take.`,
+		},
+		{
+			name: "install", summary: "run the daemon as a service of yours", run: install,
+			detail: `On Linux a systemd user unit, started by the first client that connects; on macOS
+a launchd agent. Flags and TMUX_MCPD_ variables given here become the service's.
+Files that install did not write are never touched.`,
+		},
+		{name: "uninstall", summary: "take that service away again", run: uninstall},
+		{
+			name: "doctor", summary: "prove that everything works, or say what does not", run: doctor,
+			detail: `Checks the chain from tmux to the clients' configurations, one line each, with what
+to do about it. Nothing of your tmux is changed: typing is tried on a tmux server
+of its own.`,
+		},
+		{
+			name: "completion", args: "bash|zsh|fish", summary: "print the completion script of a shell", run: completion,
+			detail: `For example, in ~/.bashrc: source <(tmux-mcpd completion bash)`,
 		},
 		{name: "version", summary: "print the version", run: printVersion},
 		{name: "help", args: "[COMMAND]", summary: "this text, or that of a command", run: help},
@@ -104,6 +145,13 @@ func execute(ctx context.Context, args []string, lookup env, in *invocation) err
 	if !ok {
 		return coded(exitUsage, "unknown command %q (see tmux-mcpd help)", name)
 	}
+	in.reread = func() (*config, error) {
+		cfg, _, err := parse(cmd.name, args[1:], lookup)
+		if err != nil {
+			return nil, err
+		}
+		return cfg, cfg.resolve(lookup, os.Getuid())
+	}
 	cfg, words, err := parse(cmd.name, args[1:], lookup)
 	if errors.Is(err, errHelp) {
 		return writeCommandHelp(in.stdout, cmd)
@@ -144,7 +192,7 @@ func writeHelp(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString("tmux-mcpd serves a tmux server's sessions, windows and panes as MCP tools.\n\nusage: tmux-mcpd COMMAND [FLAG ...]\n\ncommands:\n")
 	for _, c := range commands() {
-		fmt.Fprintf(&b, "  %-8s %s\n", c.name, c.summary)
+		fmt.Fprintf(&b, "  %-10s %s\n", c.name, c.summary)
 	}
 	b.WriteString(`
 The daemon's socket, unless --listen names it: default.sock for the default tmux
@@ -184,14 +232,8 @@ func writeCommandHelp(w io.Writer, c command) error {
 			b.WriteString(s.help())
 		}
 	}
-	if c.name == "serve" {
-		b.WriteString("\nenvironment passed to the tools:\n")
-		for _, v := range passed {
-			fmt.Fprintf(&b, "  %-30s %s\n", v.name, v.usage)
-		}
-	}
 	if takesSettings(c.name) {
-		b.WriteString("\nA flag wins over TMUX_MCPD_ variables, those over LIBTMUX_ variables.\n")
+		b.WriteString("\nA flag wins over TMUX_MCPD_ variables, those over LIBTMUX_ variables, those over\nthe configuration file.\n")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -208,8 +250,15 @@ func (s *setting) help() string {
 		fmt.Fprintf(&b, "; default %s", s.def)
 	}
 	b.WriteString("\n")
-	if len(s.env) > 0 {
-		fmt.Fprintf(&b, "        environment: %s\n", strings.Join(s.env, ", "))
+	names := slices.Clone(s.env)
+	if s.family != "" {
+		names = append(names, s.family)
+	}
+	if len(names) > 0 {
+		fmt.Fprintf(&b, "        environment: %s\n", strings.Join(names, ", "))
+	}
+	if s.key != "" {
+		fmt.Fprintf(&b, "        file: %s\n", s.key)
 	}
 	return b.String()
 }

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
+	"github.com/coreos/go-systemd/v22/daemon"
 	"go.uber.org/zap"
 
 	"tmux-mcpd/controlmode"
@@ -21,9 +21,9 @@ const detachTimeout = 2 * time.Second
 // and stops in the reverse order. It is the only place where the packages meet.
 // ready is called once, when clients can connect. It returns when everything
 // it started has ended.
-func run(ctx context.Context, c *config, log *zap.Logger, ready func(path string)) error {
+func run(ctx context.Context, c *config, log *logger, ready func(path string), re reloading) error {
 	started := time.Now()
-	ln, err := mcp.Listen(c.listen)
+	ln, err := ownListener(c)
 	if err != nil {
 		return err
 	}
@@ -38,16 +38,25 @@ func run(ctx context.Context, c *config, log *zap.Logger, ready func(path string
 	socket := controlmode.Socket{Path: c.tmuxSocket}
 	mirror := state.New(state.Config{
 		Bin: c.tmuxBin, Socket: socket, Transport: controlmode.Transport(c.transport),
-		Watch: state.WatchMode(c.watch), Timeout: commandTimeout(os.LookupEnv), Log: log.Named("state"),
+		Watch: state.WatchMode(c.watch), Timeout: c.commandTimeout, Log: log.Named("state"),
 		CursorFile: c.stateFile(".cursors"),
 	})
 	server, err := mcp.New(mcp.Config{Version: versionText(), Log: log.Named("mcp")}, mirror,
-		mcp.ToolConfig{
-			Socket: c.tmux, Dedicated: dedicated, Precise: c.annotations == "precise", Env: passedEnv(os.LookupEnv),
-		})
+		mcp.ToolConfig{Socket: c.tmux, Dedicated: dedicated})
 	if err != nil {
 		return coded(exitUsage, "%w", err)
 	}
+	socks := &sockets{server: server, log: log, open: map[string]*openSocket{}}
+	if err := socks.add(&c.main, ln); err != nil {
+		return err
+	}
+	for _, l := range c.further {
+		if err := socks.listen(l); err != nil {
+			socks.close()
+			return err
+		}
+	}
+	defer socks.close()
 	err = server.Answer(statusMethod, func(context.Context) (any, error) {
 		return reportStatus(c, started, mirror.Status(), server.Status()), nil
 	})
@@ -58,6 +67,10 @@ func run(ctx context.Context, c *config, log *zap.Logger, ready func(path string
 	// Connections wait in the socket's queue from here on. Said before the
 	// mirror starts, so that it is the first thing said.
 	ready(ln.Path())
+	tellManager(log.Logger, daemon.SdNotifyReady)
+	for _, l := range c.further {
+		log.Info("further socket", zap.String("socket", l.path))
+	}
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	// The mirror outlives ctx: calls that are being finished still need it.
@@ -71,6 +84,11 @@ func run(ctx context.Context, c *config, log *zap.Logger, ready func(path string
 		}
 		mirrorEnded <- err
 	}()
+	watchdogEnded := make(chan struct{})
+	go func() {
+		defer close(watchdogEnded)
+		keepWatchdog(ctx, log.Logger, func() { _, _ = mirror.Status(), server.Status() })
+	}()
 	idleEnded := make(chan struct{})
 	go func() {
 		defer close(idleEnded)
@@ -80,10 +98,13 @@ func run(ctx context.Context, c *config, log *zap.Logger, ready func(path string
 		}
 	}()
 
-	err = server.Serve(ctx, ln)
+	go socks.reload(ctx, c, re)
+	err = socks.serve(ctx, ln.Path())
 	cause := context.Cause(ctx)
 	end(nil)
+	tellManager(log.Logger, daemon.SdNotifyStopping)
 	<-idleEnded
+	<-watchdogEnded
 	stopMirror()
 	select {
 	case merr := <-mirrorEnded:

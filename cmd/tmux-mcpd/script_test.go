@@ -22,7 +22,7 @@ func TestScripts(t *testing.T) {
 		Dir:                 filepath.Join("testdata", "script"),
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
-			for name, sub := range map[string]string{"XDG_RUNTIME_DIR": "run", "XDG_STATE_HOME": "state", "TMUX_TMPDIR": "tmux", "HOME": "home"} {
+			for name, sub := range map[string]string{"XDG_RUNTIME_DIR": "run", "XDG_STATE_HOME": "state", "XDG_CONFIG_HOME": "config", "TMUX_TMPDIR": "tmux", "HOME": "home"} {
 				dir := filepath.Join(e.WorkDir, sub)
 				if err := os.Mkdir(dir, 0o700); err != nil {
 					return err

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"golang.org/x/term"
 
 	"tmux-mcpd/mcp"
 )
@@ -21,9 +22,6 @@ const stopTimeout = 5 * time.Second
 // serve runs the daemon, here or with --detach in the background.
 func serve(ctx context.Context, in *invocation) error {
 	c := in.cfg
-	if err := mcp.CheckSelection(passedEnv(os.LookupEnv)); err != nil {
-		return coded(exitUsage, "%w", err)
-	}
 	if c.detach {
 		return detach(ctx, c)
 	}
@@ -36,14 +34,26 @@ func serve(ctx context.Context, in *invocation) error {
 		return err
 	}
 	defer log.close()
-	ctx, stop := endBySignal(ctx, log)
+	reload := make(chan struct{}, 1)
+	hup := func() bool {
+		if f, ok := in.stderr.(*os.File); ok && c.logFile == "" && term.IsTerminal(int(f.Fd())) {
+			return false
+		}
+		log.reopen()
+		select {
+		case reload <- struct{}{}:
+		default: // one that has not begun will do for both
+		}
+		return true
+	}
+	ctx, stop := endBySignal(ctx, log, hup)
 	defer stop()
 	ready := func(path string) {
 		fmt.Fprintf(in.stderr, "tmux-mcpd: ready on %s for the tmux server %s\n", path, c.tmuxSocket)
 		log.Info("ready", zap.String("socket", path), zap.String("tmuxSocket", c.tmuxSocket),
 			zap.String("tmux", version), zap.String("version", versionText()), zap.Int("pid", os.Getpid()))
 	}
-	err = run(ctx, c, log.Logger, ready)
+	err = run(ctx, c, log, ready, reloading{reload, in.reread})
 	var inUse *mcp.InUseError
 	if errors.As(err, &inUse) {
 		return said(in.stderr, inUse)
@@ -62,22 +72,11 @@ func said(w io.Writer, what error) error {
 	return err
 }
 
-// passedEnv collects the variables that are handed to the tools.
-func passedEnv(lookup env) map[string]string {
-	vars := map[string]string{}
-	for _, v := range passed {
-		if s, ok := lookup(v.name); ok { // empty is a value here, see hello
-			vars[v.name] = s
-		}
-	}
-	return vars
-}
-
 // endBySignal ends the context at the first SIGTERM or SIGINT, and the process
 // at the second, or when the end takes too long: nothing that hangs may keep a
-// service manager waiting. SIGHUP is a new log file, or SIGTERM without one (a
-// terminal that closed).
-func endBySignal(ctx context.Context, log *logger) (context.Context, context.CancelFunc) {
+// service manager waiting. SIGHUP is hup's; where that says false, it is a
+// terminal that closed, and as SIGTERM.
+func endBySignal(ctx context.Context, log *logger, hup func() bool) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
@@ -94,7 +93,7 @@ func endBySignal(ctx context.Context, log *logger) (context.Context, context.Can
 				log.Error("not ended in time, exiting", zap.Duration("limit", stopTimeout))
 				os.Exit(exitFailure)
 			case s := <-signals:
-				if s == syscall.SIGHUP && log.reopen() {
+				if s == syscall.SIGHUP && hup() {
 					continue
 				}
 				if late != nil {

@@ -89,7 +89,7 @@ func (p *place) tmux(label string, args ...string) (string, error) {
 }
 
 func TestServeEndsInOrder(t *testing.T) {
-	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		p := newPlace(t)
 		if out, err := p.tmux("default", "new-session", "-d", "cat"); err != nil {
 			t.Fatalf("%v: %s", err, out)

@@ -78,7 +78,7 @@ func reportStatus(c *config, started time.Time, m state.Status, s mcp.Status) st
 	var mem runtime.MemStats
 	runtime.ReadMemStats(&mem)
 	r := statusReport{
-		Version: versionText(), PID: os.Getpid(), Socket: c.listen, Started: started,
+		Version: versionText(), PID: os.Getpid(), Socket: c.main.path, Started: started,
 		Memory: memory{Resident: resident(), Heap: mem.HeapAlloc, Goroutines: runtime.NumGoroutine()},
 		Tmux: tmuxState{
 			Socket: c.tmuxSocket, Attached: m.Attached, Since: m.Since, Reason: m.Reason,

@@ -7,12 +7,10 @@ func (t *Transcript) Skip(n int64) { t.off += n }
 
 // LostTo is the offset up to which lines have left the transcript before a
 // reader at an earlier offset could be told of them, 0 if none has.
-func (t *Transcript) LostTo() int64 {
-	if t.lost.n == 0 {
-		return 0
-	}
-	return t.lost.marks[t.lost.n-1].offset
-}
+func (t *Transcript) LostTo() int64 { return t.lost.to }
 
-// Kept is how many bytes the rows take that are kept by Keep.
-func (t *Transcript) Kept() int { return t.history.keptBytes }
+// Held is how many bytes history takes: what Keep bounds, and room for more.
+func (t *Transcript) Held() int {
+	h := &t.history
+	return h.bytes + (len(h.ring)-h.n)*pastBytes
+}

@@ -56,8 +56,10 @@ type history struct {
 	head  int // oldest
 	n     int
 	limit int
-	// kept rows are not tmux's any more; they cost keptBytes, at most keep.
-	kept, keptBytes, keep int
+	kept  int // oldest rows that tmux has not any more
+	// bytes is what all rows cost, see cost; at most budget. A negative budget
+	// is none: tmux's rows are held, and no others.
+	bytes, budget int
 	// newest holds, per block of the ring, the newest offset written there, so
 	// that a reader who is nearly up to date does not look at every row.
 	newest []int64
@@ -89,6 +91,7 @@ func (h *history) add(p past, off int64) {
 	}
 	h.ring[i] = p
 	h.n++
+	h.bytes += p.cost()
 	b := i / historyBlock
 	for b >= len(h.newest) {
 		h.newest = append(h.newest, 0)
@@ -97,10 +100,14 @@ func (h *history) add(p past, off int64) {
 }
 
 func (h *history) grow() {
-	size := min(max(2*len(h.ring), 16), max(h.limit, 16))
-	if size <= len(h.ring) {
-		size = 2 * len(h.ring) // a seed may bring more than the limit
+	size := len(h.ring) + max(len(h.ring)/2, 16)
+	if h.limit > len(h.ring) { // a seed may bring more
+		size = min(size, h.limit)
 	}
+	h.resize(size)
+}
+
+func (h *history) resize(size int) {
 	ring := make([]past, size)
 	var newest []int64
 	for i := range h.n {
@@ -119,7 +126,9 @@ func (h *history) grow() {
 // drop forgets the n oldest rows and lets their text go.
 func (h *history) drop(n int) {
 	for i := range n {
-		h.at(i).text = ""
+		p := h.at(i)
+		h.bytes -= p.cost()
+		p.text = ""
 	}
 	h.head += n
 	if h.head >= len(h.ring) && len(h.ring) > 0 {
@@ -129,11 +138,13 @@ func (h *history) drop(n int) {
 }
 
 func (h *history) clear() {
-	*h = history{limit: h.limit, keep: h.keep}
+	*h = history{limit: h.limit, budget: h.budget}
 }
 
 // pastBytes is what a past row costs besides its text.
 const pastBytes = 64
+
+func (p *past) cost() int { return pastBytes + len(p.text) }
 
 // historyOn tells whether rows enter history: not on the alternate screen, and
 // not in a pane made with history-limit 0.
@@ -169,6 +180,7 @@ func (t *Transcript) push(r *row) {
 		p.ended = int32(min(max(r.ended-r.changed, noEnd+1), 1<<31-1))
 	}
 	h.add(p, max(r.changed, r.ended))
+	t.economise()
 	if !p.wrapped {
 		t.entered++
 	}
@@ -182,43 +194,60 @@ func (t *Transcript) push(r *row) {
 // far as the budget goes.
 func (t *Transcript) trim(n int) {
 	h := &t.history
-	for range n {
-		h.keptBytes += pastBytes + len(h.at(h.kept).text)
-		h.kept++
+	h.kept += n
+	if h.budget < 0 {
+		t.forget(h.kept)
+	} else {
+		t.economise()
 	}
-	over, bytes := 0, h.keptBytes
-	for over < h.kept && bytes > h.keep {
-		bytes -= pastBytes + len(h.at(over).text)
-		over++
-	}
-	t.forget(over)
 }
 
-// forget drops the n oldest rows, which are kept ones, and remembers how much a
-// late reader will have missed.
+// economise forgets the oldest rows while all cost more than the budget, and
+// then some more, so that it is not at it again at once.
+func (t *Transcript) economise() {
+	h := &t.history
+	if h.budget < 0 || h.bytes <= h.budget {
+		return
+	}
+	n := 0
+	for over := h.bytes - (h.budget - h.budget/32); over > 0 && n < h.n; n++ {
+		over -= h.at(n).cost()
+	}
+	t.forget(n)
+}
+
+// forget drops the n oldest rows and remembers how much a late reader will have
+// missed. Those that tmux has still are above.
 func (t *Transcript) forget(n int) {
 	if n == 0 {
 		return
 	}
+	h := &t.history
 	lines, newest := 0, int64(0)
 	for i := range n {
-		p := t.history.at(i)
-		t.history.keptBytes -= pastBytes + len(p.text)
+		p := h.at(i)
 		if !p.wrapped {
 			lines++
 		}
 		newest = max(newest, p.changed, p.endedAt())
 	}
 	t.lost.add(newest, lines)
-	t.history.kept -= n
-	t.history.drop(n)
+	kept := min(n, h.kept)
+	h.kept -= kept
+	t.above += n - kept
+	h.drop(n)
 }
 
-// Keep sets how many bytes of rows that tmux has dropped from its history are
-// kept for readers, 0 (the default) for none.
+// Keep sets how many bytes of history are held, of what tmux has and of what it
+// has dropped already. A reader who comes late for the rest is told of a loss.
+// Without it all that tmux has is held, and nothing else.
 func (t *Transcript) Keep(bytes int) {
-	t.history.keep = bytes
-	t.trim(0)
+	h := &t.history
+	h.budget = max(bytes, 0)
+	t.economise()
+	if h.n < len(h.ring)/4 {
+		h.resize(h.n)
+	}
 }
 
 // lost keeps, coarsely, how many lines have left history and up to which
@@ -226,6 +255,7 @@ func (t *Transcript) Keep(bytes int) {
 type lost struct {
 	marks [64]lostMark
 	n     int
+	to    int64 // the newest change among all
 }
 
 type lostMark struct {
@@ -245,6 +275,7 @@ func (l *lost) add(offset int64, lines int) {
 	}
 	l.marks[l.n] = lostMark{offset, lines}
 	l.n++
+	l.to = max(l.to, offset)
 }
 
 // after is at least the number of lines lost that were written after an offset.

@@ -37,15 +37,25 @@ func (t *Transcript) Reseed(s SeedState, why Reason) error {
 	}
 	old, fresh := t.knownLines(), n.knownLines()
 	pairs := match(old, fresh)
+	torn, head := [2]int{}, ""
 	if why == Interrupted {
 		pairs = withText(old, pairs)
+		var ok bool
+		if torn, head, ok = t.tornLine(n, old, fresh, pairs); ok {
+			pairs = withTorn(pairs, torn)
+		} else {
+			head = ""
+		}
 	}
 	older := 0
-	if t.history.keep > 0 {
+	if t.history.budget > 0 {
 		older = olderRows(old, pairs, t.history.len())
 	}
 	n.adopt(t, why)
 	n.carry(t, old, fresh, pairs, why)
+	if head != "" {
+		n.goOn(fresh[torn[1]].line, head)
+	}
 	n.partials = t.movedPartials(n, old, fresh, pairs)
 	if why != Corrected {
 		n.orphans = leftOver(old, fresh, pairs, older, why)
@@ -90,7 +100,7 @@ func olderRows(old []known, pairs [][2]int, history int) int {
 // have some of them still; here they only serve readers.
 func (t *Transcript) keepOlder(from *Transcript, n int) {
 	own := t.history
-	t.history = history{limit: own.limit, keep: from.history.keep}
+	t.history = history{limit: own.limit, budget: from.history.budget}
 	add := func(h *history, i int) {
 		p := h.at(i)
 		t.history.add(*p, max(p.changed, p.endedAt()))

@@ -15,7 +15,9 @@ func TestShownIsTheEndOfJoined(t *testing.T) {
 		size := rapid.SampledFrom(agreeSizes).Draw(t, "size")
 		k := kind(rapid.IntRange(0, int(kinds)-1).Draw(t, "kind"))
 		x := New(size[0], size[1], rapid.SampledFrom([]int{0, 10, 2000}).Draw(t, "limit"), ProfileNewest)
-		x.Keep(rapid.SampledFrom([]int{0, 1 << 20}).Draw(t, "keep"))
+		if rapid.Bool().Draw(t, "keep") {
+			x.Keep(1 << 20)
+		}
 		write(x, string(generate(rapid.Uint64().Draw(t, "seed"), k, size[0], size[1], ProfileNewest)))
 		rows := x.history.tmux() + x.height
 		for history := -1; history <= x.history.tmux()+1; history++ {

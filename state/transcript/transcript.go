@@ -92,7 +92,7 @@ func New(width, height, historyLimit int, p Profile) *Transcript {
 		alternateScreen: true,
 		scrollOnClear:   true,
 	}
-	t.history.limit = max(historyLimit, 0)
+	t.history.limit, t.history.budget = max(historyLimit, 0), -1
 	t.lower = t.height - 1
 	t.resetTabs()
 	t.rows = make([]*row, t.height)

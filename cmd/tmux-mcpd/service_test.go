@@ -1,0 +1,221 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tmux-mcpd/controlmode"
+)
+
+// manager is a service manager's end of sd_notify.
+type manager struct {
+	t    *testing.T
+	conn *net.UnixConn
+	path string
+}
+
+func newManager(t *testing.T, dir string) *manager {
+	t.Helper()
+	path := filepath.Join(dir, "notify")
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return &manager{t, conn, path}
+}
+
+// hears reads until the word has come.
+func (m *manager) hears(word string) {
+	m.t.Helper()
+	if err := m.conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		m.t.Fatal(err)
+	}
+	buf := make([]byte, 1024)
+	for {
+		n, err := m.conn.Read(buf)
+		if err != nil {
+			m.t.Fatalf("the service manager never heard %s: %v", word, err)
+		}
+		if string(buf[:n]) == word {
+			return
+		}
+	}
+}
+
+// The service as systemd runs it: the socket is handed over, the manager hears
+// READY, WATCHDOG and STOPPING, and the socket stays the manager's.
+func TestServiceUnderManager(t *testing.T) {
+	p := newPlace(t)
+	m := newManager(t, p.dir)
+	ln := p.fakeDaemon() // the manager's socket
+	ln.SetUnlinkOnClose(false)
+	f, err := ln.File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	// The unit's own command line.
+	unit := serviceUnit(serviceName, []string{"tmux-mcpd", "serve", "--listen", p.socket(), "--tmux-socket-path", filepath.Join(p.dir, "tmux", "s")})
+	line := ""
+	for l := range strings.Lines(unit) {
+		if words, ok := strings.CutPrefix(l, "ExecStart="); ok {
+			line = strings.TrimSpace(words)
+		}
+	}
+	// LISTEN_PID must be the daemon's own: a shell says its pid and becomes it.
+	cmd := p.command("sh", "-c", "export LISTEN_PID=$$ LISTEN_FDS=1; WATCHDOG_PID=$$ exec "+line)
+	cmd.ExtraFiles = []*os.File{f}
+	cmd.Env = append(cmd.Env, "NOTIFY_SOCKET="+m.path, "WATCHDOG_USEC=300000")
+	pr := start(t, cmd)
+	m.hears("READY=1")
+	m.hears("WATCHDOG=1")
+	r, err := askStatus(p.socket())
+	if err != nil || r.PID != cmd.Process.Pid {
+		t.Fatalf("status of %+v, %v; want pid %d", r, err, cmd.Process.Pid)
+	}
+	m.hears("WATCHDOG=1")
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	m.hears("STOPPING=1")
+	pr.wait(exitOK)
+	if _, err := os.Lstat(p.socket()); err != nil {
+		t.Errorf("the manager's socket: %v", err)
+	}
+	// The next client starts the next daemon: for now it waits in the queue.
+	conn, err := net.Dial("unix", p.socket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+}
+
+// TestUnits: systemd accepts the units, for paths with everything in them.
+func TestUnits(t *testing.T) {
+	dir := t.TempDir()
+	odd := filepath.Join(dir, `a b%n$x"y\z;é`)
+	if err := os.MkdirAll(odd, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	prog := filepath.Join(odd, "tmux-mcpd")
+	if err := os.WriteFile(prog, []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	lookup := func(name string) (string, bool) { return dir, name == "HOME" }
+	c := defaults()
+	c.main.path, c.tmux = filepath.Join(odd, "default.sock"), controlmode.Socket{Path: filepath.Join(odd, "s")}
+	c.tmuxSocket = c.tmux.Path
+	s, err := serviceOf(c, "linux", prog, lookup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var paths []string
+	for _, u := range s.units {
+		if err := u.write(); err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, u.path)
+	}
+	if d := cmp.Diff([]string{"tmux-mcpd.socket", "tmux-mcpd.service"}, []string{filepath.Base(paths[0]), filepath.Base(paths[1])}); d != "" {
+		t.Error(d)
+	}
+	for _, want := range []string{"KillMode=process", "Type=notify", "WatchdogSec=", "Requires=tmux-mcpd.socket"} {
+		if !strings.Contains(s.units[1].text, want) {
+			t.Errorf("no %s in\n%s", want, s.units[1].text)
+		}
+	}
+	// What a tmux started by the daemon would inherit.
+	for _, no := range []string{"NoNewPrivileges", "PrivateTmp", "ProtectHome", "SystemCallFilter", "Limit", "UMask"} {
+		if strings.Contains(s.units[1].text, "\n"+no) {
+			t.Errorf("%s reaches the panes", no)
+		}
+	}
+	if _, err := exec.LookPath("systemd-analyze"); err != nil {
+		t.Skip("no systemd here: ", err)
+	}
+	out, err := exec.Command("systemd-analyze", append([]string{"verify", "--user", "--man=no"}, paths...)...).CombinedOutput()
+	said := ""
+	for l := range strings.Lines(string(out)) {
+		if strings.Contains(l, serviceName) { // other units of the machine are not our affair
+			said += l
+		}
+	}
+	if said != "" {
+		t.Errorf("systemd-analyze: %v\n%s", err, said)
+	}
+}
+
+// Files of others are neither overwritten nor removed.
+func TestInstallKeepsWhatIsNotOurs(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.service")
+	if err := os.WriteFile(path, []byte("[Unit]\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	u := unit{path, "# " + ours + "\n"}
+	if err := u.write(); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("overwritten: %v", err)
+	}
+	if mine, err := u.mine(); mine || err != nil {
+		t.Errorf("mine %v, %v", mine, err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := u.write(); err != nil {
+			t.Error(err)
+		}
+	}
+	if mine, err := u.mine(); !mine || err != nil {
+		t.Errorf("mine %v, %v", mine, err)
+	}
+}
+
+func TestPlist(t *testing.T) {
+	text := plist("tmux-mcpd", []string{"/a <b>&/tmux-mcpd", "serve"}, "/log")
+	for _, want := range []string{"<string>/a &lt;b&gt;&amp;/tmux-mcpd</string>", "<key>AbandonProcessGroup</key>", ours} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %s in\n%s", want, text)
+		}
+	}
+}
+
+// D10: what doctor says of the control group that the tmux server runs in.
+func TestD10JudgeGroup(t *testing.T) {
+	for group, want := range map[string]string{
+		"0::/\n": fine,
+		"0::/user.slice/user-1000.slice/user@1000.service/app.slice/tmux-mcpd.service\n":       broken,
+		"0::/user.slice/user-1000.slice/user@1000.service/app.slice/tmux-mcpd-x.service\n":     broken,
+		"0::/user.slice/user-1000.slice/user@1000.service/app.slice/app-kitty-1.scope\n":       fine,
+		"0::/user.slice/user-1000.slice/session-4.scope\n":                                     fine,
+		"0::/system.slice/sshd.service\n":                                                      unsure,
+		"1:name=systemd:/user.slice/tmux-mcpd.service\n":                                       broken,
+		"12:pids:/x\n1:name=systemd:/system.slice/cron.service\n0::/system.slice/cron.service": unsure,
+	} {
+		if got := judgeGroup(group); got.Outcome != want {
+			t.Errorf("%q: %+v, want %s", group, got, want)
+		}
+	}
+}
+
+func TestReadableLog(t *testing.T) {
+	at := time.Date(2026, 11, 30, 19, 0, 1, 5e6, time.Local)
+	line := fmt.Sprintf(`{"level":"info","time":%q,"logger":"mcp","msg":"call","tool":"x","took":0.5,"why":"a b\u001b[31m","n":12345678901234567890}`,
+		at.Format(time.RFC3339Nano))
+	want := `2026-11-30 19:00:01.005 INFO  mcp: call n=12345678901234567890 took=0.5 tool=x why="a b\x1b[31m"`
+	if got := readable([]byte(line)); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if got := readable([]byte("panic: \x1b[31m")); got != "panic: ?[31m" {
+		t.Errorf("got %s", got)
+	}
+}
