@@ -251,6 +251,8 @@ func captureResult(id controlmode.PaneID, shot *state.Capture, limit int) *toolR
 	o.close()
 	var n notices
 	n.add(none != "", "no rows: %s", none)
+	n.add(shot.Alternate && firstRow(state.CaptureRange{Start: shot.Start}) < 0,
+		"a full-screen program runs: rows from 0 on are its screen, those above the history of the main screen")
 	n.add(shot.RangeClamped, "the range was shortened to its last rows")
 	n.cut(s)
 	return &toolResult{Text: n.over(strings.TrimRight(s.text, "\n")), Structured: o.b}
@@ -285,6 +287,8 @@ func snapshotOut() map[string]schema {
 // Keys of our own metadata.
 const (
 	metaCursor = "tmux-mcpd/cursor"
+	// metaMain is the main screen while a full-screen program covers it (O07).
+	metaMain = "tmux-mcpd/mainScreen"
 )
 
 type snapshotArgs struct {
@@ -344,9 +348,14 @@ func (c *call) snapshotResult(ctx context.Context, shot *state.Snapshot, limit i
 	o.int("scrollPosition", shot.ScrollPosition)
 	o.close()
 
+	covered, err := c.covered(ctx, shot, limit)
+	if err != nil {
+		return nil, err
+	}
 	n := notices{pane.text}
 	n.add(true, "cursor at column %d, row %d", shot.CursorX, shot.CursorY)
-	n.add(shot.Alternate, "alternate screen")
+	n.add(shot.Alternate && covered == nil, "alternate screen")
+	n.add(covered != nil, "alternate screen; the main screen is in _meta as %s", metaMain)
 	n.add(shot.Pane.InMode > 0, "in %s, scrolled back %d; this is the live screen, not what a person sees there",
 		cmp.Or(inline(shot.Pane.Mode), "a mode"), shot.ScrollPosition)
 	n.add(true, "%s", waitingText(w))
@@ -355,5 +364,22 @@ func (c *call) snapshotResult(ctx context.Context, shot *state.Snapshot, limit i
 	if shot.Cursor != nil {
 		res.Meta[metaCursor] = shot.Cursor.String()
 	}
+	if covered != nil {
+		res.Meta[metaMain] = *covered
+	}
 	return res, nil
+}
+
+// covered is the main screen that the alternate one of a snapshot covers, of a
+// later instant; nil for none.
+func (c *call) covered(ctx context.Context, shot *state.Snapshot, limit int) (*string, error) {
+	if !shot.Alternate {
+		return nil, nil
+	}
+	lines, ok, err := c.table.mirror.Covered(ctx, shot.Pane.ID)
+	if err != nil || !ok {
+		return nil, c.missing(ctx, err, shot.Pane.ID.String())
+	}
+	text := newestRows(lines, limit).text
+	return &text, nil
 }

@@ -107,18 +107,17 @@ func maxBytes(asked *int64) int {
 func (c *call) seed(ctx context.Context, id controlmode.PaneID, lines, bytes int) (*delta, error) {
 	start := -seedHistory
 	r := state.CaptureRange{Start: &start, Join: true, MaxRows: lines, RowBytes: resultCeiling}
-	d := &delta{seeded: true, streaming: true}
-	shot, cursor, err := c.table.mirror.StartWatch(ctx, id, r)
-	if errors.Is(err, state.ErrDetached) {
-		d.streaming = false
-		shot, err = c.table.mirror.Capture(ctx, id, r)
+	d := &delta{seeded: true}
+	shot, cursor, err := c.seedScreen(ctx, id, r)
+	if err == nil && shot.Alternate { // what lies above belongs to the main screen
+		r.Start = nil
+		shot, cursor, err = c.seedScreen(ctx, id, r)
 	}
+	d.streaming = cursor != nil
 	if err != nil {
 		return nil, err
 	}
-	if d.streaming {
-		d.cursor = &cursor
-	}
+	d.cursor, d.AlternateScreen = cursor, shot.Alternate
 	d.clamped, d.bytes = shot.RangeClamped, shot.ByteClamped
 	s := newest(screenText(shot), lines)
 	d.Text, d.DroppedLines, d.OmittedBytes = s.text, s.dropped, s.omitted
@@ -127,6 +126,17 @@ func (c *call) seed(ctx context.Context, id controlmode.PaneID, lines, bytes int
 		d.Text = cut
 	}
 	return d, nil
+}
+
+// seedScreen starts the watch; without a connection that delivers output there
+// is no cursor.
+func (c *call) seedScreen(ctx context.Context, id controlmode.PaneID, r state.CaptureRange) (*state.Capture, *state.Cursor, error) {
+	shot, cursor, err := c.table.mirror.StartWatch(ctx, id, r)
+	if errors.Is(err, state.ErrDetached) {
+		shot, err = c.table.mirror.Capture(ctx, id, r)
+		return shot, nil, err
+	}
+	return shot, &cursor, err
 }
 
 // since reads on from a cursor.

@@ -343,8 +343,8 @@ func TestCapturePane(t *testing.T) {
 	}
 }
 
-// TestCaptureOutsideTheGrid: a range without rows gives none (O16).
-func TestCaptureOutsideTheGrid(t *testing.T) {
+// TestO16CaptureOutsideTheGrid: a range without rows gives none.
+func TestO16CaptureOutsideTheGrid(t *testing.T) {
 	r := newRig(t, nil).start()
 	r.tmux("set-option", "-g", "history-limit", "50")
 	id := r.printed("numbers", `'line %d\n' $(seq 1 200)`, "-t", "main:")

@@ -122,6 +122,26 @@ func (m *Mirror) Capture(ctx context.Context, id controlmode.PaneID, r CaptureRa
 	return c, err
 }
 
+// Covered is the main screen, its wrapped rows joined, that a full-screen program
+// covers at present; ok is false if none does. ErrNotFound, ErrNoServer.
+func (m *Mirror) Covered(ctx context.Context, id controlmode.PaneID) (lines []string, ok bool, err error) {
+	blocks, err := m.onStructure(ctx, controlmode.Request{Commands: []controlmode.Command{
+		gridCmd(id), controlmode.Cmd("capture-pane", "-p", "-q", "-a", "-e", "-J", "-t", id.String()),
+	}, Fence: true})
+	if err != nil {
+		return nil, false, missing(id, err)
+	}
+	g, err := readGrid(blocks[0].Body)
+	if err != nil || !g.alternate {
+		return nil, false, err
+	}
+	lines = cleanLines(blocks[1].Body)
+	for len(lines) > 0 && lines[len(lines)-1] == "" {
+		lines = lines[:len(lines)-1]
+	}
+	return lines, true, nil
+}
+
 // captureBy captures with ask. The size of the pane decides the range, so the
 // newest known size is tried and the line sent again if it was not the present
 // one.

@@ -125,6 +125,7 @@ func (t *Transcript) adopt(old *Transcript, why Reason) {
 	t.lost, t.entered, t.base = old.lost, old.entered, old.base
 	if t.alternate && old.alternate {
 		t.alternateSince, t.savedPen = old.alternateSince, old.savedPen
+		t.savedWidth, t.savedHeight = old.savedWidth, old.savedHeight
 	}
 }
 

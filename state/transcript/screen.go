@@ -310,7 +310,7 @@ func (t *Transcript) alternateOn(cursor bool) {
 	t.clearWrap(-1)
 	t.alternate = true
 	t.alternateSince = t.off
-	t.savedWidth = t.width
+	t.savedWidth, t.savedHeight = t.width, t.height
 }
 
 // alternateOff restores the screen. The cursor is restored even when the
@@ -330,7 +330,7 @@ func (t *Transcript) alternateOff(cursor bool) {
 		t.rows, t.savedSpare = t.saved, t.rows
 		t.saved = nil
 		t.alternate = false
-		if t.savedWidth != t.width || len(t.rows) != t.height {
+		if t.savedWidth != t.width || t.savedHeight != t.height {
 			t.stale = true
 		}
 	}

@@ -31,7 +31,8 @@ type Transcript struct {
 	alternate      bool   // the alternate screen is shown
 	saved          []*row // the other screen meanwhile
 	savedSpare     []*row
-	savedWidth     int
+	savedWidth     int // the size when it was saved: in another, tmux wraps it anew
+	savedHeight    int
 	savedX, savedY int // of mode 1049
 	savedSet       bool
 	savedPen       pen
