@@ -146,7 +146,8 @@ func newInput(pane controlmode.PaneID, keys string, literal, suppress bool, ente
 // error. An error with state.ErrUnknown means that nobody can tell how far.
 func (c *call) send(ctx context.Context, in input) (*typed, error) {
 	t := &typed{input: in}
-	place := c.placeBefore(ctx, in.pane)
+	place, end := c.placeBefore(ctx, in.pane)
+	defer end()
 	err := c.guard(ctx, inputTo(in.pane, in.force), func(g *guarded) error {
 		t.panes, t.bytes = g.ids(), 0
 		if err := hasBytes(t.key, g.model.Server.Version); err != nil {
@@ -162,11 +163,13 @@ func (c *call) send(ctx context.Context, in input) (*typed, error) {
 	return t, err
 }
 
-// placeBefore begins to find the place before an input in the pane's output, and
-// gives the function that answers it, called once the input is permitted; old
-// tells that others have typed since. A pane that is not watched yet is watched
-// from then on, so that a wait can start from the cursor (W01).
-func (c *call) placeBefore(ctx context.Context, id controlmode.PaneID) func(old bool) *state.Cursor {
+// placeBefore begins to find the place before an input in the pane's output. It
+// gives the function that answers it, called once the input is permitted (old
+// tells that others have typed since), and the one to call at the end. A pane
+// that is not watched yet is watched from then on, so that a wait can start from
+// the cursor (W01).
+func (c *call) placeBefore(ctx context.Context, id controlmode.PaneID) (place func(old bool) *state.Cursor, end func()) {
+	ctx, cancel := context.WithCancel(ctx)
 	ask := func() *state.Cursor {
 		ctx, cancel := context.WithTimeout(ctx, placeLimit)
 		defer cancel()
@@ -177,18 +180,19 @@ func (c *call) placeBefore(ctx context.Context, id controlmode.PaneID) func(old 
 		return &at
 	}
 	if !c.table.mirror.Watched(id) {
-		return func(bool) *state.Cursor { return ask() }
+		return func(bool) *state.Cursor { return ask() }, cancel
 	}
 	found := make(chan *state.Cursor, 1)
 	go func() { found <- ask() }()
-	return func(old bool) *state.Cursor {
+	place = func(old bool) *state.Cursor {
 		at := <-found
-		found <- at // for the next try
+		found <- at // for the next try, and for the end
 		if old || at == nil {
 			return ask()
 		}
 		return at
 	}
+	return place, func() { cancel(); <-found }
 }
 
 // placeLimit is how long an input waits for its place; without one it is sent all

@@ -111,7 +111,8 @@ func newPaste(id controlmode.PaneID, a pasteArgs) (*paste, error) {
 
 // run pastes, and deletes the buffer whatever happens.
 func (p *paste) run(ctx context.Context, c *call) error {
-	place := c.placeBefore(ctx, p.pane)
+	place, end := c.placeBefore(ctx, p.pane)
+	defer end()
 	err := c.guard(ctx, inputTo(p.pane, p.force), func(g *guarded) error {
 		p.cohort = len(g.panes)
 		p.cursor = place(g.waited)

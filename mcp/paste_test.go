@@ -42,25 +42,27 @@ func (r *rig) bracketed(name string) *typist {
 // TestPasteIsExact: what is pasted is what the program gets, byte for byte, of
 // any length, and no buffer is left.
 func TestPasteIsExact(t *testing.T) {
-	r := newRig(t, nil).start()
-	y := r.raw("raw")
-	for _, text := range awkward {
-		text = strings.ReplaceAll(strings.ReplaceAll(text, "\x00", ""), "\r\n", "\n")
-		y.pastes(text, nil)
-		y.gets(text)
-	}
-	y.pastes("with enter", args{"enter": true})
-	y.gets("with enter\r")
-	y.pastes("", args{"enter": true})
-	y.gets("\r")
-	y.pastes("", nil)
-	y.gets("")
-	for _, text := range []string{strings.Repeat("x", pasteCost), strings.Repeat("é;", pasteCost), strings.Repeat("line\n", 200_000), strings.Repeat("漢字", 1<<20/6)} {
-		y.pastes(text, args{"enter": true})
-		y.gets(text + "\r")
-	}
-	r.noBuffers()
-	r.refused("paste_text", args{"paneId": y.id, "text": strings.Repeat("x", maxPasted+1)}, "the limit is")
+	eachRelease(t, func(t *testing.T, bin string) {
+		r := newRigOn(t, bin, nil).start()
+		y := r.raw("raw")
+		for _, text := range awkward {
+			text = strings.ReplaceAll(strings.ReplaceAll(text, "\x00", ""), "\r\n", "\n")
+			y.pastes(text, nil)
+			y.gets(text)
+		}
+		y.pastes("with enter", args{"enter": true})
+		y.gets("with enter\r")
+		y.pastes("", args{"enter": true})
+		y.gets("\r")
+		y.pastes("", nil)
+		y.gets("")
+		for _, text := range []string{strings.Repeat("x", pasteCost), strings.Repeat("é;", pasteCost), strings.Repeat("line\n", 200_000), strings.Repeat("漢字", 1<<20/6)} {
+			y.pastes(text, args{"enter": true})
+			y.gets(text + "\r")
+		}
+		r.noBuffers()
+		r.refused("paste_text", args{"paneId": y.id, "text": strings.Repeat("x", maxPasted+1)}, "the limit is")
+	})
 }
 
 func TestPasteAnyText(t *testing.T) {

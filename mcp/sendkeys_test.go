@@ -93,21 +93,23 @@ var awkward = []string{
 // TestSendKeysTextIsExact: what is typed is what the program gets, byte for
 // byte, whatever it is.
 func TestSendKeysTextIsExact(t *testing.T) {
-	r := newRig(t, nil).start()
-	y := r.raw("raw")
-	for _, text := range awkward {
-		y.types(args{"keys": text, "literal": true, "enter": false})
-		y.gets(text)
-	}
-	all := strings.Join(awkward, "")
-	y.types(args{"keys": all, "literal": true})
-	y.gets(all + "\r")
-	for _, keys := range []string{"", "x"} {
-		y.types(args{"keys": keys, "literal": true})
-		y.gets(keys + "\r")
-	}
-	y.types(args{"keys": "", "enter": false})
-	y.gets("")
+	eachRelease(t, func(t *testing.T, bin string) {
+		r := newRigOn(t, bin, nil).start()
+		y := r.raw("raw")
+		for _, text := range awkward {
+			y.types(args{"keys": text, "literal": true, "enter": false})
+			y.gets(text)
+		}
+		all := strings.Join(awkward, "")
+		y.types(args{"keys": all, "literal": true})
+		y.gets(all + "\r")
+		for _, keys := range []string{"", "x"} {
+			y.types(args{"keys": keys, "literal": true})
+			y.gets(keys + "\r")
+		}
+		y.types(args{"keys": "", "enter": false})
+		y.gets("")
+	})
 }
 
 // TestSendKeysAnyText: text of any characters and of many lengths.
@@ -200,63 +202,65 @@ func TestSendKeysNames(t *testing.T) {
 // TestEveryKeyIsSent: for every key of the list with any modifiers tmux sends
 // something that is not its name, or we refuse it.
 func TestEveryKeyIsSent(t *testing.T) {
-	r := newRig(t, nil).start()
-	y := r.raw("raw")
-	version := r.tmux("display-message", "-p", "#{version}")
-	var names []string
-	for _, mods := range []string{"", "C-", "M-", "S-", "C-M-", "C-S-", "M-S-", "C-M-S-"} {
-		for _, name := range keyNames {
-			if hasBytes(mods+name, version) == nil {
-				names = append(names, mods+name)
+	eachRelease(t, func(t *testing.T, bin string) {
+		r := newRigOn(t, bin, nil).start()
+		y := r.raw("raw")
+		version := r.tmux("display-message", "-p", "#{version}")
+		var names []string
+		for _, mods := range []string{"", "C-", "M-", "S-", "C-M-", "C-S-", "M-S-", "C-M-S-"} {
+			for _, name := range keyNames {
+				if hasBytes(mods+name, version) == nil {
+					names = append(names, mods+name)
+				}
+			}
+			for c := '!'; c <= '~'; c++ {
+				if _, ok := keyName(mods + string(c)); ok && mods != "" {
+					names = append(names, mods+string(c))
+				}
 			}
 		}
-		for c := '!'; c <= '~'; c++ {
-			if _, ok := keyName(mods + string(c)); ok && mods != "" {
-				names = append(names, mods+string(c))
+		slices.Sort(names)
+		for part := range slices.Chunk(names, 50) {
+			var ops []string
+			for _, name := range part {
+				if before, ok := strings.CutSuffix(name, ";"); ok {
+					name = before + `\;` // of the command line
+				}
+				ops = append(ops, "send-keys", "-t", y.id, "-H", "01", ";", "send-keys", "-t", y.id, "--", name, ";", "send-keys", "-t", y.id, "-H", "02", ";")
+			}
+			r.tmux(ops[:len(ops)-1]...)
+		}
+		y.tmux("send-keys", "-t", y.id, "-l", "--", "end")
+		y.until(func() bool { b, _ := os.ReadFile(y.file); return bytes.HasSuffix(b, []byte("\x02end")) })
+		all, err := os.ReadFile(y.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			var sent []byte
+			if name == "C-a" || name == "C-A" || name == "C-b" || name == "C-B" { // are themselves what stands around them
+				sent, all = all[1:2], all[3:]
+			} else {
+				end := bytes.IndexByte(all[1:], 2) + 1
+				sent, all = all[1:end], all[end+1:]
+			}
+			if len(sent) == 0 || len(name) > 1 && bytes.HasSuffix(sent, []byte(name)) {
+				t.Errorf("%s: tmux %s sends %q", name, version, sent)
 			}
 		}
-	}
-	slices.Sort(names)
-	for part := range slices.Chunk(names, 50) {
-		var ops []string
-		for _, name := range part {
-			if before, ok := strings.CutSuffix(name, ";"); ok {
-				name = before + `\;` // of the command line
-			}
-			ops = append(ops, "send-keys", "-t", y.id, "-H", "01", ";", "send-keys", "-t", y.id, "--", name, ";", "send-keys", "-t", y.id, "-H", "02", ";")
+		if string(all) != "end" {
+			t.Errorf("left over: %q", all)
 		}
-		r.tmux(ops[:len(ops)-1]...)
-	}
-	y.tmux("send-keys", "-t", y.id, "-l", "--", "end")
-	y.until(func() bool { b, _ := os.ReadFile(y.file); return bytes.HasSuffix(b, []byte("\x02end")) })
-	all, err := os.ReadFile(y.file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range names {
-		var sent []byte
-		if name == "C-a" || name == "C-A" || name == "C-b" || name == "C-B" { // are themselves what stands around them
-			sent, all = all[1:2], all[3:]
-		} else {
-			end := bytes.IndexByte(all[1:], 2) + 1
-			sent, all = all[1:end], all[end+1:]
+		if len(names) < 400 {
+			t.Errorf("%d keys", len(names))
 		}
-		if len(sent) == 0 || len(name) > 1 && bytes.HasSuffix(sent, []byte(name)) {
-			t.Errorf("%s: tmux %s sends %q", name, version, sent)
+		if version == "3.3a" {
+			r.refused("send_keys", args{"paneId": y.id, "keys": "S-Enter"}, "tmux 3.3a has nothing to send for the key S-Enter")
+			r.refused("send_keys", args{"paneId": y.id, "keys": "S-Tab"}, "BTab is that key")
 		}
-	}
-	if string(all) != "end" {
-		t.Errorf("left over: %q", all)
-	}
-	if len(names) < 400 {
-		t.Errorf("%d keys", len(names))
-	}
-	if version == "3.3a" {
-		r.refused("send_keys", args{"paneId": y.id, "keys": "S-Enter"}, "tmux 3.3a has nothing to send for the key S-Enter")
-		r.refused("send_keys", args{"paneId": y.id, "keys": "S-Tab"}, "BTab is that key")
-	}
-	r.refused("send_keys", args{"paneId": y.id, "keys": "C-KP5"}, "nothing was sent")
-	y.read += len("end")
+		r.refused("send_keys", args{"paneId": y.id, "keys": "C-KP5"}, "nothing was sent")
+		y.read += len("end")
+	})
 }
 
 // S01: a semicolon is text, wherever it stands.
@@ -468,13 +472,15 @@ func TestS14DeadPanes(t *testing.T) {
 // S16: for a program that takes what comes at once for one paste, Enter can come
 // later; the answer says what was seen before it.
 func TestS16EnterLater(t *testing.T) {
+	t.Parallel() // it waits
 	r := newRig(t, nil).start()
 	y := r.typist("echoing", "-icanon echo -icrnl")
 	for _, c := range []struct {
 		y    *typist
+		ms   int
 		want string
-	}{{y, echoText}, {r.raw("raw"), echoNothing}} {
-		res := r.call("send_keys", args{"paneId": c.y.id, "keys": "some text to be echoed", "enterDelayMs": 400})
+	}{{y, 5000, echoText}, {r.raw("raw"), 100, echoNothing}} {
+		res := r.call("send_keys", args{"paneId": c.y.id, "keys": "some text to be echoed", "enterDelayMs": c.ms})
 		in, _ := res.Meta[metaInput].(map[string]any)
 		if res.IsError || in["shownBeforeEnter"] != c.want || !strings.Contains(res.Text, "before Enter the pane had") {
 			t.Errorf("%s: %s %v", c.y.id, res.Text, in)
@@ -483,7 +489,7 @@ func TestS16EnterLater(t *testing.T) {
 	}
 	// What comes between stops Enter, and that is told.
 	done := make(chan *toolResult)
-	go func() { done <- r.call("send_keys", args{"paneId": y.id, "keys": "half", "enterDelayMs": 2000}) }()
+	go func() { done <- r.call("send_keys", args{"paneId": y.id, "keys": "half", "enterDelayMs": 10_000}) }()
 	if got := y.got(4); got != "half" {
 		t.Errorf("%q", got)
 	}
@@ -500,7 +506,7 @@ func TestS19QueryAnswersDoNotSplitText(t *testing.T) {
 	r := newRig(t, nil).start()
 	file := filepath.Join(filepath.Dir(r.sock), "queries")
 	id := r.tmux("new-window", "-d", "-P", "-F", "#{pane_id}", "-t", "main:", "--", fmt.Sprintf(
-		`stty raw -echo; %s -S %s wait-for -S queries; (while :; do printf '\033[6n\033[c'; done) & exec dd bs=65536 of=%s 2>/dev/null`, r.bin, r.sock, file))
+		`stty raw -echo; %s -S %s wait-for -S queries; (for i in $(seq 3000); do printf '\033[6n\033[c'; done) & exec dd bs=65536 of=%s 2>/dev/null`, r.bin, r.sock, file))
 	r.tmux("wait-for", "queries")
 	text := strings.Repeat("0123456789", 500)
 	for range 20 {
@@ -641,5 +647,22 @@ func TestTypeText(t *testing.T) {
 		if got.String() != text {
 			t.Fatalf("%q, want %q", got.String(), text)
 		}
+	})
+}
+
+// TestSendKeysToExtendedKeys: a program that has keys reported in an extended form
+// gets text as it is all the same.
+func TestSendKeysToExtendedKeys(t *testing.T) {
+	eachRelease(t, func(t *testing.T, bin string) {
+		r := newRigOn(t, bin, nil).start()
+		r.tmux("set-option", "-s", "extended-keys", "always")
+		y := r.typist("extended", `raw -echo; printf '\033[>4;2m'`)
+		var all strings.Builder
+		for b := range 128 {
+			all.WriteByte(byte(b))
+		}
+		text := all.String() + strings.Repeat("Mixed Case, 0-9! ", 20) + all.String()
+		y.types(args{"keys": text, "literal": true, "enter": false})
+		y.gets(text)
 	})
 }
