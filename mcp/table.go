@@ -300,6 +300,7 @@ func newTable(mirror *state.Mirror, cfg ToolConfig) (*table, error) {
 		manageTools(),
 		teardownTools(),
 		inputTools(),
+		createTools(),
 	) {
 		t.byName[row.name] = row.advertisedAs(false)
 	}
