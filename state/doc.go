@@ -33,6 +33,12 @@
 // consume: a cursor can be read from again, by anybody, until its bytes have
 // left the ring, and then the answer says how many were missed (P3).
 //
+// # Writes
+//
+// A write that depends on what tmux is like goes through Preflight and Write:
+// the line of the write begins with a command that fails, and ends the line,
+// unless all that the Preflight saw is so still.
+//
 // # Runs
 //
 // A run is a command that was typed into a pane's own shell and is followed to

@@ -155,7 +155,8 @@ func (m *Mirror) askBy(ctx context.Context, t Tables, query query) (*Model, erro
 	if t&Panes != 0 {
 		cmds = append(cmds, controlmode.Cmd("list-panes", "-a", "-F", paneListing.format))
 	} else if t&Places != 0 {
-		cmds = append(cmds, controlmode.Cmd("list-panes", "-a", "-F", placeListing.format))
+		cmds = append(cmds, controlmode.Cmd("list-windows", "-a", "-F", windowPlaceListing.format),
+			controlmode.Cmd("list-panes", "-a", "-F", placeListing.format))
 	}
 	if t&Clients != 0 {
 		cmds = append(cmds, controlmode.Cmd("list-clients", "-F", clientListing.format))
@@ -198,7 +199,7 @@ func (mod *Model) fill(blocks []controlmode.BlockEnd, own func(int) bool) (err e
 			return fmt.Errorf("panes: %w", err)
 		}
 	} else if mod.Have&Places != 0 {
-		if mod.Panes, err = readPlaces(next()); err != nil {
+		if mod.Panes, err = readPlaces(next(), next()); err != nil {
 			return fmt.Errorf("places: %w", err)
 		}
 	}

@@ -18,6 +18,7 @@ const (
 	followOften  = 2 * time.Second        // after which it is looked at slowly
 	forgedAfter  = 100 * time.Millisecond // a job that has the terminal so long after its end mark has not printed it
 	quietTime    = 200 * time.Millisecond // without output, before a lost mark is believed
+	markLimit    = 10 * time.Second       // the same where no output is known to be missing
 	unstartedEnd = 30 * time.Second       // after which a shell that does nothing has not run the line
 )
 
@@ -215,6 +216,8 @@ func (f *follower) running(ctx context.Context, h heard, now time.Time) bool {
 		return false
 	}
 	switch {
+	case recorded && !h.gap && h.live && now.Sub(f.changed) < markLimit:
+		return false // the mark is on its way: tmux is busy
 	case recorded:
 		f.finish(RunCompleted, &status, math.MaxInt64, false, when, false)
 		return true

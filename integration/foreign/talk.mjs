@@ -61,6 +61,9 @@ const calls = {
   interrupt_run: {},
   run_shell_command: { paneId: env.SHELL_PANE, command: "true", timeoutMs: 50000 },
   swap_pane: { paneId: cat, otherPaneId: cat },
+  send_keys: { paneId: cat, keys: "", enter: false },
+  send_keys_batch: { operations: [{ pane_id: cat, keys: "", enter: false }] },
+  paste_text: { paneId: cat, text: "" },
 };
 
 const checks = {
