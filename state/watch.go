@@ -47,6 +47,7 @@ type watch struct {
 type stream struct {
 	session controlmode.SessionID
 	proc    *controlmode.Process
+	ended   chan struct{} // closed when its process has ended
 	server  Server
 	// routes is replaced whole; the reader goroutine loads it for every line.
 	routes  atomic.Pointer[map[controlmode.PaneID]*Output]
@@ -219,7 +220,7 @@ func (w *watches) open(ctx context.Context, server Server, id controlmode.Sessio
 		return nil, fmt.Errorf("session %s: %w", id, err)
 	}
 	s = &stream{
-		session: id, server: server, muted: map[controlmode.PaneID]bool{},
+		session: id, server: server, ended: make(chan struct{}), muted: map[controlmode.PaneID]bool{},
 		noisy: map[controlmode.PaneID]struct{}{}, paused: map[controlmode.PaneID]struct{}{},
 	}
 	s.routes.Store(&map[controlmode.PaneID]*Output{})
@@ -238,6 +239,7 @@ func (w *watches) open(ctx context.Context, server Server, id controlmode.Sessio
 	w.streams[id] = s
 	w.wg.Go(func() {
 		err := w.m.runClient(runCtx, proc)
+		close(s.ended)
 		w.closed(s, err)
 	})
 	w.mu.Unlock()
@@ -336,6 +338,7 @@ func (w *watches) event(s *stream, e controlmode.Event) {
 
 // closed notes that a stream client has ended.
 func (w *watches) closed(s *stream, err error) {
+	w.m.stirred.Store(time.Now().UnixNano()) // tmux is about to tell of it
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.streams[s.session] == s {
