@@ -26,7 +26,7 @@ func (x *tmux) shellPane() string {
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		x.t.Skip("what a terminal waits for is read from /proc, which this system lacks")
 	}
-	return x.run("new-window", "-d", "-P", "-F", "#{pane_id}", "bash --norc -i")
+	return x.run("new-window", "-d", "-P", "-F", "#{pane_id}", "HISTFILE= exec bash --norc -i")
 }
 
 // atPrompt waits until a pane's shell reads a command line.

@@ -74,7 +74,7 @@ func (r *rig) start() *rig {
 
 func (r *rig) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(r.bin, append([]string{"-u", "-S", r.sock, "-f", "/dev/null"}, args...)...)
-	cmd.Env = append(os.Environ(), "TMUX=", "TERM=xterm")
+	cmd.Env = append(os.Environ(), "TMUX=", "TERM=xterm", "HISTFILE=/dev/null", "fish_history=")
 	return cmd
 }
 
