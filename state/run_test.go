@@ -84,7 +84,7 @@ func TestRunInEveryShell(t *testing.T) {
 	for shell, command := range plainShells(t) {
 		t.Run(string(shell), func(t *testing.T) {
 			need(t, command)
-			x := &testTmux{t, x.bin, x.sock}
+			x := &testTmux{t: t, bin: x.bin, sock: x.sock, m: x.m}
 			id := x.window(command)
 			for _, c := range []struct {
 				command string

@@ -238,7 +238,7 @@ func TestRunStopped(t *testing.T) {
 	for _, command := range []string{"bash --norc -i", "zsh -f -i", "dash -i", "busybox ash -i", "mksh -i", "ksh93 -i"} {
 		t.Run(command, func(t *testing.T) {
 			need(t, command)
-			x := &testTmux{t, x.bin, x.sock}
+			x := &testTmux{t: t, bin: x.bin, sock: x.sock, m: x.m}
 			id := x.window(command)
 			m.awaitFor(t, id, WaitsPrompt)
 			run := x.begin(m, id, RunOptions{Command: "sh -c 'read x'; exit 9"})
@@ -337,7 +337,7 @@ func TestRunBehindTypedText(t *testing.T) {
 	for _, command := range []string{"bash --norc -i", "zsh -f -i", "dash -i", "busybox ash -i", "mksh -i", "ksh93 -i", "fish --no-config"} {
 		t.Run(command, func(t *testing.T) {
 			need(t, command)
-			x := &testTmux{t, x.bin, x.sock}
+			x := &testTmux{t: t, bin: x.bin, sock: x.sock, m: x.m}
 			id := x.window(command)
 			m.awaitFor(t, id, WaitsPrompt)
 			x.keys(id, "-l", "echo x y")
@@ -365,7 +365,7 @@ func TestRunSame(t *testing.T) {
 	for shell, command := range plainShells(t) {
 		t.Run(string(shell), func(t *testing.T) {
 			need(t, command)
-			x := &testTmux{t, x.bin, x.sock}
+			x := &testTmux{t: t, bin: x.bin, sock: x.sock, m: x.m}
 			id := x.window(command)
 			assign := "VAR=kept"
 			if shell == ShellFish {

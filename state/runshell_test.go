@@ -96,7 +96,7 @@ func eachShell(t *testing.T, f func(t *testing.T, x *testTmux, m *Mirror, s Shel
 					write(t, filepath.Join(dir, ".zshrc"), text)
 					command = s.rc(dir)
 				}
-				x := &testTmux{t, x.bin, x.sock}
+				x := &testTmux{t: t, bin: x.bin, sock: x.sock, m: x.m}
 				id := x.window(command)
 				f(t, x, m, s.shell, kind, id)
 				x.run("kill-pane", "-t", id.String())
