@@ -40,6 +40,9 @@ type config struct {
 	detach      bool
 	noStart     bool
 	json        bool
+	check       bool
+	watchStatus bool
+	debugSocket string
 	dryRun      bool
 	remove      bool
 	follow      bool

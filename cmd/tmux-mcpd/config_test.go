@@ -106,7 +106,11 @@ func TestParseRefuses(t *testing.T) {
 func TestTables(t *testing.T) {
 	seen := map[string]bool{}
 	for _, s := range settings {
-		for _, name := range append([]string{s.flag}, s.env...) {
+		names := slices.Clone(s.env)
+		for _, cmd := range s.on { // a flag may mean another thing to another command
+			names = append(names, cmd+" --"+s.flag)
+		}
+		for _, name := range names {
 			if seen[name] {
 				t.Errorf("%s stands twice", name)
 			}
