@@ -227,20 +227,15 @@ type bridge struct {
 // bridge connects through a bridge of its own, which ends with the test.
 func (d *daemon) bridge() *bridge {
 	d.t.Helper()
-	return startBridge(d.t, d.env, d.cmd.Path, "stdio", "--no-start")
-}
-
-func startBridge(t testing.TB, env []string, words ...string) *bridge {
-	t.Helper()
-	cmd := exec.Command(words[0], words[1:]...)
-	cmd.Env = env
+	cmd := exec.Command(d.cmd.Path, "stdio", "--no-start")
+	cmd.Env = d.env
 	stderr := &lockedText{}
 	cmd.Stderr = stderr
-	inR, inW := pipe(t)
-	outR, outW := pipe(t)
+	inR, inW := pipe(d.t)
+	outR, outW := pipe(d.t)
 	cmd.Stdin, cmd.Stdout = inR, outW
 	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+		d.t.Fatal(err)
 	}
 	inR.Close()
 	outW.Close()
@@ -249,15 +244,15 @@ func startBridge(t testing.TB, env []string, words ...string) *bridge {
 		inW.Close()
 		late := time.AfterFunc(patience, func() { cmd.Process.Kill() })
 		if err := cmd.Wait(); err != nil || !late.Stop() {
-			t.Errorf("the bridge: %v: %s", err, stderr)
+			d.t.Errorf("the bridge: %v: %s", err, stderr)
 		}
 	}
-	t.Cleanup(func() { b.once.Do(end) })
+	d.t.Cleanup(func() { b.once.Do(end) })
 	ends := struct {
 		io.Reader
 		io.WriteCloser
 	}{outR, inW}
-	b.caller = newCaller(t, "bridge", ends, outR.SetReadDeadline)
+	b.caller = newCaller(d.t, "bridge", ends, outR.SetReadDeadline)
 	b.leave = func() { b.once.Do(end) }
 	return b
 }

@@ -41,7 +41,15 @@ func callsOf(pane, window, session, text string) map[string][]args {
 			{"name": "status", "scope": "session", "target": text},
 			{"name": "@hostile", "scope": text},
 		},
-		"snapshot_pane": {{"paneId": pane}, {"paneId": pane, text + "x": 1}},
+		"snapshot_pane":    {{"paneId": pane}, {"paneId": pane, text + "x": 1}},
+		"signal_channel":   {{"channel": text + "x"}},
+		"wait_for_channel": {{"channel": text + "y", "timeoutMs": 1}},
+		"wait_for_text": {
+			{"paneId": pane, "timeoutMs": 1},
+			{"paneId": pane, "patterns": []string{"[^ ]+"}, "regex": true, "includeScreen": true, "timeoutMs": 1},
+			{"paneId": pane, "patterns": []string{text + "x"}, "stop": []string{text + "x"}, "timeoutMs": 1},
+			{"paneId": text, "cursor": text},
+		},
 
 		"move_window":           {{"windowId": window}, {"windowId": window, "session": text}, {"windowId": window, "sourceSession": text}},
 		"rename_session":        {{"session": session, "name": text}, {"session": text, "name": "x"}},
@@ -315,7 +323,9 @@ func TestX08EmptyResultsAreValid(t *testing.T) {
 		"get_tmux_variables": {"names": []string{"no_such_variable"}}, "get_server_info": nil,
 		"get_pane_info": {"paneId": "%0"}, "get_window_info": {"windowId": "@0"}, "get_session_info": {"session": "main"},
 		"find_pane_by_position": {"windowId": "@0", "corner": "top-left"},
-		"move_window":           {"windowId": "@0"}, "rename_session": {"session": "main", "name": "main"},
+		"wait_for_text":         {"paneId": "%0", "timeoutMs": 1},
+		"signal_channel":        {"channel": "d"}, "wait_for_channel": {"channel": "c"},
+		"move_window": {"windowId": "@0"}, "rename_session": {"session": "main", "name": "main"},
 		"rename_window": {"windowId": "@0", "name": ""}, "resize_pane": {"paneId": "%0"},
 		"resize_window": {"windowId": "@0", "width": 80}, "select_layout": {"windowId": "@0", "layout": "tiled"},
 		"select_pane": {"paneId": "%0"}, "select_window": {"windowId": "@0"},
@@ -346,7 +356,13 @@ func TestX08EmptyResultsAreValid(t *testing.T) {
 			t.Errorf("%s is not called", name)
 			continue
 		}
+		if name == "wait_for_channel" {
+			r.tmux("wait-for", "-S", "c")
+		}
 		v := on.ok(name, a) // validates against the schema
+		if name == "wait_for_channel" {
+			r.tmux("wait-for", "-S", "c")
+		}
 		checkWire(t, name, on.frameOf(name, a))
 		if member := empty[name]; member != "" && length(v[member]) != 0 {
 			t.Errorf("%s: %s is %#v, which is not empty", name, member, v[member])

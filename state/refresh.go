@@ -135,13 +135,6 @@ func (r *refresher) run() {
 // ask asks tmux for tables in one line, so that they are of one instant. No
 // server is an answer: an empty model.
 func (m *Mirror) ask(ctx context.Context, t Tables) (*Model, error) {
-	return m.askBy(ctx, t, m.query)
-}
-
-// query is a way to run a request that only reads.
-type query func(context.Context, controlmode.Request) (Server, []controlmode.BlockEnd, error)
-
-func (m *Mirror) askBy(ctx context.Context, t Tables, query query) (*Model, error) {
 	if t&Panes != 0 {
 		t &^= Places
 	}
@@ -161,7 +154,7 @@ func (m *Mirror) askBy(ctx context.Context, t Tables, query query) (*Model, erro
 		cmds = append(cmds, controlmode.Cmd("list-clients", "-F", clientListing.format))
 	}
 	asked := time.Now()
-	server, blocks, err := query(ctx, controlmode.Request{Commands: cmds, Fence: true})
+	server, blocks, err := m.query(ctx, controlmode.Request{Commands: cmds, Fence: true})
 	if errors.Is(err, ErrNoServer) {
 		return &Model{Asked: asked, Have: t}, nil
 	}

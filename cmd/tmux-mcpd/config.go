@@ -40,9 +40,6 @@ type config struct {
 	detach      bool
 	noStart     bool
 	json        bool
-	check       bool
-	watchStatus bool
-	debugSocket string
 	dryRun      bool
 	remove      bool
 	follow      bool

@@ -106,11 +106,7 @@ func TestParseRefuses(t *testing.T) {
 func TestTables(t *testing.T) {
 	seen := map[string]bool{}
 	for _, s := range settings {
-		names := slices.Clone(s.env)
-		for _, cmd := range s.on { // a flag may mean another thing to another command
-			names = append(names, cmd+" --"+s.flag)
-		}
-		for _, name := range names {
+		for _, name := range append([]string{s.flag}, s.env...) {
 			if seen[name] {
 				t.Errorf("%s stands twice", name)
 			}

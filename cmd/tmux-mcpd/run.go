@@ -60,18 +60,8 @@ func run(ctx context.Context, c *config, log *logger, ready func(path string), r
 	err = server.Answer(statusMethod, func(context.Context) (any, error) {
 		return reportStatus(c, started, mirror.Status(), server.Status()), nil
 	})
-	if err == nil {
-		err = server.Answer(checkMethod, func(ctx context.Context) (any, error) { return mirror.Verify(ctx) })
-	}
 	if err != nil {
 		return fmt.Errorf("status: %w", err)
-	}
-	if c.debugSocket != "" {
-		end, err := serveDebug(c.debugSocket, mirror, log.Logger)
-		if err != nil {
-			return err
-		}
-		defer end()
 	}
 
 	// Connections wait in the socket's queue from here on. Said before the

@@ -164,24 +164,6 @@ var settings = []setting{
 		show: func(c *config, _ *listener) any { return c.idleExit.String() },
 	},
 	{
-		flag: "debug-socket", value: "PATH", env: []string{"TMUX_MCPD_DEBUG_SOCKET"}, on: daemonOnly,
-		def:   "none",
-		usage: "serve pprof, the model and the last bytes to and from tmux there, over HTTP, to you alone",
-		key:   "debug_socket", path: true,
-		set:  func(c *config, v string) error { c.debugSocket = v; return cleanText(v) },
-		show: func(c *config, _ *listener) any { return orNil(c.debugSocket) },
-	},
-	{
-		flag: "check", on: []string{"status"},
-		usage: "compare what the daemon knows of tmux with what tmux says, and check that it is consistent",
-		set:   toggle(func(c *config) *bool { return &c.check }),
-	},
-	{
-		flag: "watch", on: []string{"status"},
-		usage: "show it again every second, until interrupted",
-		set:   toggle(func(c *config) *bool { return &c.watchStatus }),
-	},
-	{
 		flag: "dry-run", on: []string{"install", "uninstall", "setup"},
 		usage: "show what would be done and change nothing",
 		set:   toggle(func(c *config) *bool { return &c.dryRun }),
