@@ -7,6 +7,7 @@ TOOLS    := .cache/tools
 FUZZTIME ?= 30s
 BENCH    ?= .
 COUNT    ?= 1
+SOAK     ?= 10m
 
 .DEFAULT_GOAL := help
 
@@ -87,6 +88,11 @@ test-tmux: tmuxes ## the integration tests on every tmux had, one line each
 .PHONY: agree
 agree: ## the transcript against tmux itself, long
 	TRANSCRIPT_AGREE=340 $(GO) test -count=1 -timeout 30m -run Agree -v ./state/transcript
+
+.PHONY: soak
+soak: ## random programs and readers for SOAK (10m), then a flood of 200 MB
+	TMUX_MCPD_SOAK=$(SOAK) $(GO) test -race -count=1 -timeout 60m -run '^TestDeltasOfRandomPrograms$$' ./state
+	TMUX_MCPD_FLOOD=200 $(GO) test -count=1 -timeout 60m -run '^TestFloodBesideSleepingReader$$' -v ./state
 
 .PHONY: record
 record: ## recordings of real programs for the transcript, made anew

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 )
@@ -31,7 +32,7 @@ const (
 )
 
 // Binary runs tmux commands as processes of their own: for the time when no
-// control client can be had, and for looking before attaching. It never starts
+// control client can be had, and for looking before attaching. Only Start starts
 // a tmux server. Any goroutine may use it.
 type Binary struct {
 	Path    string // "" for tmux from PATH
@@ -45,7 +46,16 @@ type Binary struct {
 // as in a Request. Errors: ErrNoBinary, ErrNoServer, ErrNoSessions, ErrTimeout,
 // ErrOutputLimit, ErrEmpty, ErrNUL, the error of ctx, or a *CommandError with tmux's words.
 func (b Binary) Output(ctx context.Context, cmds ...Command) ([]byte, error) {
+	words, err := commandArgs(cmds)
+	if err != nil {
+		return nil, err
+	}
 	args := append([]string{"-N", "-u"}, b.Socket.Args()...)
+	return b.run(ctx, launch{words: cmds[0].words, args: append(args, words...), env: environment(os.Environ())})
+}
+
+// commandArgs are the commands as arguments of a tmux process.
+func commandArgs(cmds []Command) (args []string, err error) {
 	if len(cmds) == 0 {
 		return nil, ErrEmpty
 	}
@@ -63,19 +73,27 @@ func (b Binary) Output(ctx context.Context, cmds ...Command) ([]byte, error) {
 			args = append(args, argvWord(w))
 		}
 	}
-	return b.run(ctx, cmds[0].words, args)
+	return args, nil
 }
 
 // Version asks the binary for its version. The server may have another one.
 func (b Binary) Version(ctx context.Context) (Version, error) {
-	out, err := b.run(ctx, []string{"tmux -V"}, []string{"-V"})
+	out, err := b.run(ctx, launch{words: []string{"tmux -V"}, args: []string{"-V"}, env: environment(os.Environ())})
 	if err != nil {
 		return Version{}, err
 	}
 	return ParseVersion(strings.TrimSpace(string(out)))
 }
 
-func (b Binary) run(ctx context.Context, words, args []string) ([]byte, error) {
+// launch is one run of a tmux process.
+type launch struct {
+	words  []string // of the command, for errors
+	args   []string
+	env    []string
+	prefix []string // a program with arguments that runs it
+}
+
+func (b Binary) run(ctx context.Context, l launch) ([]byte, error) {
 	path, err := lookBinary(b.Path)
 	if err != nil {
 		return nil, err
@@ -91,18 +109,19 @@ func (b Binary) run(ctx context.Context, words, args []string) ([]byte, error) {
 		out.limit = defaultOutput
 	}
 	errs := bounded{limit: maxStderr}
-	cmd := exec.CommandContext(limited, path, args...)
-	cmd.Env, cmd.Dir = environment(os.Environ()), "/"
+	line := append(append(slices.Clone(l.prefix), path), l.args...)
+	cmd := exec.CommandContext(limited, line[0], line[1:]...)
+	cmd.Env, cmd.Dir = l.env, "/"
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	cmd.WaitDelay = time.Second
 	err = cmd.Run()
 	switch {
 	case err != nil && limited.Err() != nil:
-		return nil, fmt.Errorf("%s: %w", words[0], context.Cause(limited))
+		return nil, fmt.Errorf("%s: %w", l.words[0], context.Cause(limited))
 	case err != nil:
-		return nil, failure(words, errs.kept.String(), err)
+		return nil, failure(l.words, errs.kept.String(), err)
 	case out.dropped > 0:
-		return nil, fmt.Errorf("%s: %w", words[0], ErrOutputLimit)
+		return nil, fmt.Errorf("%s: %w", l.words[0], ErrOutputLimit)
 	}
 	return out.kept.Bytes(), nil
 }

@@ -23,11 +23,11 @@ type Child struct {
 	err   error // set before done is closed
 }
 
-// Start starts a command that prints nothing. The process ends with the command,
+// Spawn starts a command that prints nothing. The process ends with the command,
 // by Kill, and when this process ends, however it does: its terminal, which it
 // has for nothing else, hangs up then. It never starts a tmux server. Its end
 // must be waited for.
-func (b Binary) Start(cmd Command) (*Child, error) {
+func (b Binary) Spawn(cmd Command) (*Child, error) {
 	path, err := lookBinary(b.Path)
 	if err != nil {
 		return nil, err

@@ -81,7 +81,7 @@
 //
 // # What this package does not do
 //
-// It never starts a tmux server (tmux -N), sends refresh-client -C (which
+// It never starts a tmux server (tmux -N) but in Binary.Start, sends refresh-client -C (which
 // would resize windows), retries a command, or attaches again. It does not use
 // -CC, whose stream is framed by terminal escapes.
 package controlmode

@@ -227,15 +227,20 @@ type bridge struct {
 // bridge connects through a bridge of its own, which ends with the test.
 func (d *daemon) bridge() *bridge {
 	d.t.Helper()
-	cmd := exec.Command(d.cmd.Path, "stdio", "--no-start")
-	cmd.Env = d.env
+	return startBridge(d.t, d.env, d.cmd.Path, "stdio", "--no-start")
+}
+
+func startBridge(t testing.TB, env []string, words ...string) *bridge {
+	t.Helper()
+	cmd := exec.Command(words[0], words[1:]...)
+	cmd.Env = env
 	stderr := &lockedText{}
 	cmd.Stderr = stderr
-	inR, inW := pipe(d.t)
-	outR, outW := pipe(d.t)
+	inR, inW := pipe(t)
+	outR, outW := pipe(t)
 	cmd.Stdin, cmd.Stdout = inR, outW
 	if err := cmd.Start(); err != nil {
-		d.t.Fatal(err)
+		t.Fatal(err)
 	}
 	inR.Close()
 	outW.Close()
@@ -244,15 +249,15 @@ func (d *daemon) bridge() *bridge {
 		inW.Close()
 		late := time.AfterFunc(patience, func() { cmd.Process.Kill() })
 		if err := cmd.Wait(); err != nil || !late.Stop() {
-			d.t.Errorf("the bridge: %v: %s", err, stderr)
+			t.Errorf("the bridge: %v: %s", err, stderr)
 		}
 	}
-	d.t.Cleanup(func() { b.once.Do(end) })
+	t.Cleanup(func() { b.once.Do(end) })
 	ends := struct {
 		io.Reader
 		io.WriteCloser
 	}{outR, inW}
-	b.caller = newCaller(d.t, "bridge", ends, outR.SetReadDeadline)
+	b.caller = newCaller(t, "bridge", ends, outR.SetReadDeadline)
 	b.leave = func() { b.once.Do(end) }
 	return b
 }

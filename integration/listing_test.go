@@ -33,7 +33,7 @@ var kinds = []kind{
 	}},
 	{"P", []string{"list-panes", "-a", "-F"}, []string{
 		"pane_id", "window_id", "pane_index", "pane_width", "pane_height", "pane_active", "pane_at_top", "pane_at_bottom",
-		"pane_at_left", "pane_at_right", "pane_pid", "pane_tty", "pane_dead", "pane_dead_status", "pane_dead_signal",
+		"pane_at_left", "pane_at_right", "pane_pid", "pane_tty", "pane_dead", "pane_dead_status", "pane_dead_signal", "pane_dead_time",
 		"pane_in_mode", "pane_mode", "pane_input_off", "pane_synchronized", "alternate_on", "pane_current_command",
 		"pane_current_path", "pane_title",
 	}},
@@ -175,7 +175,8 @@ func assemblePanes(m *state.Model, rows []fields) {
 			Height: f.num("pane_height"), Active: f.flag("pane_active"), Zoomed: w.Zoomed,
 			AtTop: f.flag("pane_at_top"), AtBottom: f.flag("pane_at_bottom"), AtLeft: f.flag("pane_at_left"),
 			AtRight: f.flag("pane_at_right"), PID: f.num("pane_pid"), TTY: f["pane_tty"], Dead: f.flag("pane_dead"),
-			DeadStatus: f["pane_dead_status"], DeadSignal: f["pane_dead_signal"], InMode: f.num("pane_in_mode"),
+			DeadStatus: f["pane_dead_status"], DeadSignal: f["pane_dead_signal"],
+			DeadTime: int64(f.num("pane_dead_time")), InMode: f.num("pane_in_mode"),
 			Mode: f["pane_mode"], InputOff: f.flag("pane_input_off"), Synced: f.flag("pane_synchronized"),
 			Alternate: f.flag("alternate_on"), Command: f["pane_current_command"], Path: f["pane_current_path"],
 			Title: f["pane_title"], Links: w.Links,

@@ -505,3 +505,21 @@ func TestAncestors(t *testing.T) {
 		t.Errorf("our own ancestors: %v, parent is %d", got, parent)
 	}
 }
+
+// X13: an id comes back as it was spelled, or is refused by rule (a string, or an
+// integer within 2^53 of zero); null is no id, and no notification either.
+func TestX13IDsComeBackAsSpelled(t *testing.T) {
+	w := startDaemon(t, Config{}).open(t)
+	for id, echoed := range map[string]bool{
+		"0": true, "-1": true, "42": true, `"a"`: true, `""`: true, `"\u00e9\n"`: true, "9007199254740992": true,
+		"9007199254740993": false, "null": false, "1.5": false, "1e3": false, "{}": false, "[1]": false, "true": false,
+	} {
+		w.send(`{"jsonrpc":"2.0","id":` + id + `,"method":"ping"}`)
+		got := string(w.line())
+		want := `{"jsonrpc":"2.0","id":` + id + `,"result":{}}`
+		if echoed && got != want || !echoed && !strings.HasPrefix(got, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,`) {
+			t.Errorf("id %s: got %s", id, got)
+		}
+	}
+	w.alive()
+}

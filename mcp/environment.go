@@ -59,6 +59,11 @@ func (c *call) hookCommands(ctx context.Context, a hookArgs) ([]controlmode.Comm
 		}
 		return []controlmode.Command{controlmode.Cmd("show-hooks", "-t", id)}, nil
 	}
+	if scope == scopeGlobal || scope == scopeServer || scope == scopeGlobalSession || scope == scopeGlobalWindow {
+		if err := c.beyond("the hooks of all sessions"); err != nil {
+			return nil, err
+		}
+	}
 	if scope == scopeGlobal || scope == scopeServer {
 		return []controlmode.Command{controlmode.Cmd("show-hooks", "-g"), controlmode.Cmd("show-hooks", "-gw")}, nil
 	}
@@ -131,6 +136,8 @@ func showEnvironment(ctx context.Context, c *call, a sessionArgs) (*toolResult, 
 			return nil, err
 		}
 		scope = []string{"-s", "-t", id}
+	} else if err := c.beyond("the environment of all sessions"); err != nil {
+		return nil, err
 	}
 	bodies, err := c.ask(ctx, controlmode.Cmd("show-environment", scope...))
 	if err != nil {
@@ -196,6 +203,13 @@ func tmuxVariables(ctx context.Context, c *call, a variableArgs) (*toolResult, e
 			return nil, err
 		}
 		flags[2] = p.ID.String()
+		if c.policy.restricted() {
+			// tmux would choose a session of the window's by itself.
+			flags[2] = fmt.Sprintf("%s:%s.%s", p.Links[0].Session, p.Window, p.ID)
+		}
+	}
+	if err := c.mayTell(a.Names, a.PaneID != nil); err != nil {
+		return nil, err
 	}
 	commands := make([]controlmode.Command, len(a.Names))
 	for i, name := range a.Names {

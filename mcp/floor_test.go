@@ -86,6 +86,7 @@ func benchFormat(words, texts string) string {
 
 // beside is the daemon, in this process, and what it is compared with.
 type beside struct {
+	rig  *rig
 	call *wire
 	bare *controlmode.Process
 }
@@ -104,7 +105,7 @@ func newBeside(b *testing.B) *beside {
 	b.Cleanup(func() { null.Close() })
 	log := zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), zapcore.AddSync(null), zap.InfoLevel))
 	path := benchServe(b, newServer(Config{Log: log}, r.table))
-	f := &beside{call: benchDial(b, path), bare: benchAttach(b, r)}
+	f := &beside{rig: r, call: benchDial(b, path), bare: benchAttach(b, r)}
 	exchange(f.call, benchCall("get_server_info", args{})) // the daemon is attached
 	return f
 }
@@ -193,6 +194,7 @@ func (f *beside) measure(b *testing.B, name string, call, one []byte, commands .
 		b.ReportMetric(bare, "bare-us")
 		b.ReportMetric(idled, "noop-us")
 		b.ReportMetric(whole/(bare+idled), "x-floor")
+		b.ReportMetric(whole/idled, "x-noop")
 		if one != nil {
 			b.ReportMetric(whole/median(took[3]), "x-one")
 		}

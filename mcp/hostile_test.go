@@ -65,6 +65,11 @@ func callsOf(pane, window, session, text string) map[string][]args {
 		"set_synchronize_panes": {{"windowId": window, "enabled": false}},
 		"swap_pane":             {{"paneId": pane, "otherPaneId": pane}, {"paneId": pane, "otherPaneId": text}},
 
+		"create_session": {{"name": text, "windowName": text, "startDirectory": "/" + text}, {"name": text}},
+		"create_window":  {{"session": session, "name": text}, {"session": text + "x"}, {"session": session, "startDirectory": text}},
+		"split_window":   {{"paneId": pane, "startDirectory": "/" + text}, {"paneId": pane, "direction": text}},
+		"respawn_pane":   {{"paneId": pane}, {"paneId": text}, {"paneId": pane, "startDirectory": text, "killFirst": true}},
+
 		"clear_pane_scrollback": {{"paneId": pane}, {"paneId": text}},
 		"kill_pane":             {{"paneId": "%999"}, {"paneId": text}},
 		"kill_window":           {{"windowId": "@999"}, {"windowId": text}},
@@ -306,7 +311,8 @@ func TestX08EmptyResultsAreValid(t *testing.T) {
 	r := newRig(t, nil)
 	r.caller = everyTool()
 	r.tmux("new-session", "-d", "-s", "main", "-x", "80", "-y", "24", "-n", "w", "cat", ";", "new-window", "-d", "-t", "main:", "cat", ";",
-		"new-window", "-d", "-t", "main:", "cat", ";", "new-session", "-d", "-s", "gone", "cat") // to be ended
+		"new-window", "-d", "-t", "main:", "cat", ";", "new-session", "-d", "-s", "gone", "cat", ";", // to be ended
+		"new-session", "-d", "-s", "stays", "-x", "80", "-y", "24", "cat")
 	cursor := r.ok("capture_since", args{"paneId": "%0"})["cursor"]
 	for _, name := range strings.Split(r.tmux("show-environment", "-t", "main"), "\n") {
 		name, _, _ = strings.Cut(strings.TrimPrefix(name, "-"), "=")
@@ -331,7 +337,9 @@ func TestX08EmptyResultsAreValid(t *testing.T) {
 		"select_pane": {"paneId": "%0"}, "select_window": {"windowId": "@0"},
 		"set_history_limit": {"lines": 0}, "set_mouse_enabled": {"enabled": false},
 		"set_pane_title": {"paneId": "%0", "title": ""}, "set_synchronize_panes": {"windowId": "@0", "enabled": false},
-		"swap_pane":             {"paneId": "%0", "otherPaneId": "%0"},
+		"swap_pane":      {"paneId": "%0", "otherPaneId": "%0"},
+		"create_session": nil, "create_window": {"session": "main"}, "split_window": {"paneId": "%4"},
+		"respawn_pane":          {"paneId": "%4", "killFirst": true},
 		"clear_pane_scrollback": {"paneId": "%0"}, "kill_pane": {"paneId": "%1"}, "kill_window": {"windowId": "@2"},
 		"kill_session": {"session": "gone"},
 		batchName: {"operations": []args{

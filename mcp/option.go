@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"tmux-mcpd/controlmode"
@@ -193,10 +194,7 @@ func showOption(ctx context.Context, c *call, a optionArgs) (*toolResult, error)
 	if err != nil {
 		return nil, err
 	}
-	if a.Effective {
-		flags = append(flags, "-A")
-	}
-	value, err := c.option(ctx, scope, flags, a.Name)
+	value, err := c.optionInSight(ctx, scope, flags, a)
 	if err != nil {
 		return nil, err
 	}
@@ -213,6 +211,41 @@ func showOption(ctx context.Context, c *call, a optionArgs) (*toolResult, error)
 	o.stringOrNull("value", value)
 	o.close()
 	return &toolResult{Text: text, Structured: o.b}, nil
+}
+
+// optionInSight reads the option that was asked for. Where only some sessions
+// exist for the caller, a value of the server's or a global table is shown only
+// if it cannot tell of others.
+func (c *call) optionInSight(ctx context.Context, scope string, flags []string, a optionArgs) (*string, error) {
+	global := scope == scopeServer || scope == scopeGlobal || scope == scopeGlobalSession || scope == scopeGlobalWindow
+	effective := flags
+	if a.Effective {
+		effective = append(flags[:len(flags):len(flags)], "-A")
+	}
+	value, err := c.option(ctx, scope, effective, a.Name)
+	if err != nil || value == nil || !c.policy.restricted() || !global && !a.Effective {
+		return value, err
+	}
+	if !global {
+		own, err := c.option(ctx, scope, flags, a.Name)
+		if err != nil || own != nil {
+			return own, err
+		}
+	}
+	if tellsNothing(a.Name, *value) {
+		return value, nil
+	}
+	return nil, c.beyond("the value of " + quote(a.Name) + " for all sessions")
+}
+
+// tellsNothing tells whether the value of an option is a number or a switch.
+// What users have named themselves can count anything.
+func tellsNothing(name, value string) bool {
+	if strings.HasPrefix(name, "@") {
+		return false
+	}
+	_, err := strconv.ParseUint(value, 10, 64)
+	return err == nil || value == "on" || value == "off"
 }
 
 // option reads one option in one scope. Given a name, tmux looks where options
@@ -278,7 +311,9 @@ func notAnOption(scope, name string, known names) error {
 	}
 	all := make([]string, 0, len(known))
 	for k := range known {
-		all = append(all, k)
+		if !strings.HasPrefix(k, "@") { // a user's own name, and maybe nobody else's to know
+			all = append(all, k)
+		}
 	}
 	if near := nearestName(name, all); near != "" {
 		p.reason += "; did you mean " + near + "?"

@@ -130,6 +130,21 @@ func (l *Listener) stop() {
 	})
 }
 
+// AcceptOwn is for servers of something else on such a socket: it waits for the
+// next connection of a process of this user, and closes those of others.
+func (l *Listener) AcceptOwn() (net.Conn, error) {
+	for {
+		c, err := l.ln.AcceptUnix()
+		if err != nil {
+			return nil, err
+		}
+		if p, err := peerOf(c); err == nil && p.uid == os.Geteuid() {
+			return c, nil
+		}
+		c.Close()
+	}
+}
+
 // Close stops listening, removes the socket if it is still the one we bound,
 // and lets the next daemon in.
 func (l *Listener) Close() error {

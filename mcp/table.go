@@ -294,6 +294,7 @@ func newTable(mirror *state.Mirror, cfg ToolConfig) (*table, error) {
 		manageTools(),
 		teardownTools(),
 		waitTools(),
+		createTools(),
 	) {
 		t.byName[row.name] = row.advertisedAs(false)
 	}

@@ -44,6 +44,7 @@ func (r *rig) attach(session string) (leave func()) {
 // wherever.
 func TestM13NothingIsGuessed(t *testing.T) {
 	r := newRig(t, nil).start()
+	r.caller = everyTool()
 	r.tmux("new-session", "-d", "-s", "other", "-x", "80", "-y", "24", "cat")
 	r.tmux("split-window", "-d", "-t", "other:0", "cat")
 	for _, row := range r.table.byName {

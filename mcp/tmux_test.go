@@ -51,7 +51,9 @@ func newRigOn(t testing.TB, bin string, env map[string]string) *rig {
 		os.RemoveAll(dir)
 	})
 	socket := controlmode.Socket{Path: r.sock}
-	m := state.New(state.Config{Bin: r.bin, Socket: socket, Log: zaptest.NewLogger(t)})
+	m := state.New(state.Config{
+		Bin: r.bin, Socket: socket, Log: zaptest.NewLogger(t), Server: state.ServerConfig{File: os.DevNull},
+	})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() { defer close(ended); m.Run(ctx) }()

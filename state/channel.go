@@ -70,7 +70,7 @@ func (m *Mirror) WaitChannel(name string) (*ChannelWait, error) {
 		if len(c.open) >= maxChannels {
 			return nil, fmt.Errorf("%w: %d", ErrChannels, len(c.open))
 		}
-		child, err := m.binary().Start(controlmode.Cmd("wait-for", "--", name))
+		child, err := m.binary().Spawn(controlmode.Cmd("wait-for", "--", name))
 		if err != nil {
 			return nil, err
 		}

@@ -32,7 +32,9 @@ func TestReadsByProcessWhileAttachingFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := x.mirror(func(c *Config) { c.Bin = wrapper })
-	x.run("rename-window", "-t", "main:0", "a|b\n")
+	if x.command("rename-window", "-t", "main:0", "a|b\n").Run() != nil {
+		x.run("rename-window", "-t", "main:0", "a|b") // 3.7c takes no control characters
+	}
 	for range 2 {
 		mod := full(t, m)
 		if len(mod.Panes) != 1 || mod.Server.ID.PID == 0 || len(mod.Clients) != 0 {

@@ -50,7 +50,9 @@ type Config struct {
 	// CursorFile is where it is kept, from one daemon to the next, at which
 	// places cursors stand; "" for nowhere. Its directory must exist.
 	CursorFile string
-	Log        *zap.Logger // nil for none
+	// Server is for the server that Start starts.
+	Server ServerConfig
+	Log    *zap.Logger // nil for none
 }
 
 // Mirror keeps in step with one tmux server. All methods may be called by any
@@ -116,7 +118,7 @@ func New(cfg Config) *Mirror {
 }
 
 // Run attaches, stays attached, re-attaches, and returns when ctx is done and
-// everything it started has ended. It never starts a tmux server.
+// everything it started has ended. It never starts a tmux server; see Start.
 func (m *Mirror) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	m.reads.start(ctx, &wg)

@@ -32,7 +32,7 @@ const (
 	Windows
 	Panes
 	Clients
-	// Places is panes of which only id, window, window name, size and Links are
+	// Places is panes of which only id, window, window name and Links are
 	// known. It costs tmux a small part of what Panes does, which covers it.
 	Places
 	Full = Sessions | Windows | Panes | Clients

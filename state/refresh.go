@@ -135,6 +135,13 @@ func (r *refresher) run() {
 // ask asks tmux for tables in one line, so that they are of one instant. No
 // server is an answer: an empty model.
 func (m *Mirror) ask(ctx context.Context, t Tables) (*Model, error) {
+	return m.askBy(ctx, t, m.query)
+}
+
+// query is a way to run a request that only reads.
+type query func(context.Context, controlmode.Request) (Server, []controlmode.BlockEnd, error)
+
+func (m *Mirror) askBy(ctx context.Context, t Tables, query query) (*Model, error) {
 	if t&Panes != 0 {
 		t &^= Places
 	}
@@ -148,13 +155,14 @@ func (m *Mirror) ask(ctx context.Context, t Tables) (*Model, error) {
 	if t&Panes != 0 {
 		cmds = append(cmds, controlmode.Cmd("list-panes", "-a", "-F", paneListing.format))
 	} else if t&Places != 0 {
-		cmds = append(cmds, controlmode.Cmd("list-panes", "-a", "-F", placeListing.format))
+		cmds = append(cmds, controlmode.Cmd("list-windows", "-a", "-F", windowPlaceListing.format),
+			controlmode.Cmd("list-panes", "-a", "-F", placeListing.format))
 	}
 	if t&Clients != 0 {
 		cmds = append(cmds, controlmode.Cmd("list-clients", "-F", clientListing.format))
 	}
 	asked := time.Now()
-	server, blocks, err := m.query(ctx, controlmode.Request{Commands: cmds, Fence: true})
+	server, blocks, err := query(ctx, controlmode.Request{Commands: cmds, Fence: true})
 	if errors.Is(err, ErrNoServer) {
 		return &Model{Asked: asked, Have: t}, nil
 	}
@@ -191,7 +199,7 @@ func (mod *Model) fill(blocks []controlmode.BlockEnd, own func(int) bool) (err e
 			return fmt.Errorf("panes: %w", err)
 		}
 	} else if mod.Have&Places != 0 {
-		if mod.Panes, err = readPlaces(next()); err != nil {
+		if mod.Panes, err = readPlaces(next(), next()); err != nil {
 			return fmt.Errorf("places: %w", err)
 		}
 	}

@@ -50,6 +50,8 @@ func (x *testTmux) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
+func (x *testTmux) socket() controlmode.Socket { return controlmode.Socket{Path: x.sock} }
+
 // run runs the tmux binary and answers what it printed.
 func (x *testTmux) run(args ...string) string {
 	x.t.Helper()
@@ -86,7 +88,7 @@ func (x *testTmux) start() *testTmux {
 // mirror runs a Mirror on the server until the test ends.
 func (x *testTmux) mirror(change ...func(*Config)) *Mirror {
 	x.t.Helper()
-	cfg := Config{Bin: x.bin, Socket: controlmode.Socket{Path: x.sock}, Log: zaptest.NewLogger(x.t)}
+	cfg := Config{Bin: x.bin, Socket: x.socket(), Log: zaptest.NewLogger(x.t)}
 	for _, f := range change {
 		f(&cfg)
 	}

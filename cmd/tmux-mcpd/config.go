@@ -27,6 +27,7 @@ type config struct {
 	configPath     string             // of the file, "" for none
 	tmux           controlmode.Socket // as given; at most one field is set
 	tmuxBin        string
+	tmuxConfig     string // of a server that we start
 	watch          string
 	start          string
 	transport      string
@@ -40,6 +41,9 @@ type config struct {
 	detach      bool
 	noStart     bool
 	json        bool
+	check       bool
+	watchStatus bool
+	debugSocket string
 	dryRun      bool
 	remove      bool
 	follow      bool
@@ -306,6 +310,13 @@ func (c *config) resolve(lookup env, uid int) error {
 			return fmt.Errorf("tmux binary: %w", err)
 		}
 		c.tmuxBin = abs
+	}
+	if c.tmuxConfig != "" {
+		abs, err := filepath.Abs(c.tmuxConfig)
+		if err != nil {
+			return fmt.Errorf("tmux configuration: %w", err)
+		}
+		c.tmuxConfig = abs
 	}
 	value := func(name string) string { v, _ := lookup(name); return v }
 	byRule, err := mcp.DefaultSocketPath(value, uid, c.tmuxSocket, c.tmuxIsUser)

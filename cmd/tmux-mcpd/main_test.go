@@ -297,6 +297,9 @@ func accept(t testing.TB, ln *net.UnixListener) *accepted {
 
 func (a *accepted) line() string {
 	a.t.Helper()
+	if err := a.SetDeadline(time.Now().Add(patience)); err != nil {
+		a.t.Fatal(err)
+	}
 	s, err := a.r.ReadString('\n')
 	if err != nil {
 		a.t.Fatalf("the daemon's side: %v after %q", err, s)

@@ -313,3 +313,18 @@ func (l *lockedWriter) string() string {
 }
 
 func (l *lockedWriter) len() int { return len(l.string()) }
+
+// X13: the bridge passes an id on as it was spelled, in both directions, whatever
+// it is: what is no id is the daemon's to refuse.
+func TestBridgeX13IDs(t *testing.T) {
+	b := bridge(t)
+	a := b.daemon()
+	for _, id := range []string{"0", "-1", "42", "9007199254740993", `"a"`, `""`, "null", "1.5", `"\u00e9"`} {
+		ask := `{"jsonrpc":"2.0","id":` + id + `,"method":"ping"}`
+		b.say(ask)
+		a.gets(ask)
+		a.say(answer(id, "{}"))
+		b.hears(strings.TrimSuffix(answer(id, "{}"), "\n"))
+	}
+	b.end(a)
+}

@@ -37,7 +37,8 @@ func run(ctx context.Context, c *config, log *logger, ready func(path string), r
 	// Always by path: without one, tmux would follow TMUX of our environment.
 	socket := controlmode.Socket{Path: c.tmuxSocket}
 	mirror := state.New(state.Config{
-		Bin: c.tmuxBin, Socket: socket, Transport: controlmode.Transport(c.transport),
+		Server: serverConfig(c, dedicated),
+		Bin:    c.tmuxBin, Socket: socket, Transport: controlmode.Transport(c.transport),
 		Watch: state.WatchMode(c.watch), Timeout: c.commandTimeout, Log: log.Named("state"),
 		CursorFile: c.stateFile(".cursors"),
 	})
@@ -60,8 +61,18 @@ func run(ctx context.Context, c *config, log *logger, ready func(path string), r
 	err = server.Answer(statusMethod, func(context.Context) (any, error) {
 		return reportStatus(c, started, mirror.Status(), server.Status()), nil
 	})
+	if err == nil {
+		err = server.Answer(checkMethod, func(ctx context.Context) (any, error) { return mirror.Verify(ctx) })
+	}
 	if err != nil {
 		return fmt.Errorf("status: %w", err)
+	}
+	if c.debugSocket != "" {
+		end, err := serveDebug(c.debugSocket, mirror, log.Logger)
+		if err != nil {
+			return err
+		}
+		defer end()
 	}
 
 	// Connections wait in the socket's queue from here on. Said before the

@@ -16,7 +16,7 @@ import (
 // the usual commands there are:
 //
 //	exits CODE PROGRAM [ARG...]   runs a program and wants that exit code
-//	chown UID PATH                as root only; conditions: [root]
+//	chown UID PATH                as root only; conditions: [root], and [PROGRAM] for one that is there
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
@@ -37,6 +37,9 @@ func TestScripts(t *testing.T) {
 		Condition: func(cond string) (bool, error) {
 			if cond == "root" {
 				return os.Getuid() == 0, nil
+			}
+			if _, err := exec.LookPath(cond); err == nil || cond == "curl" {
+				return err == nil, nil
 			}
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},

@@ -104,6 +104,14 @@ var settings = []setting{
 		show: func(c *config, _ *listener) any { return c.bin() },
 	},
 	{
+		flag: "tmux-config", value: "PATH", env: []string{"TMUX_MCPD_TMUX_CONFIG", "LIBTMUX_TMUX_CONFIG"}, on: starters,
+		def:   "tmux's own; none for a dedicated server",
+		usage: "the configuration file of a tmux server that the daemon starts",
+		key:   "tmux_config", path: true,
+		set:  func(c *config, v string) error { c.tmuxConfig = v; return cleanText(v) },
+		show: func(c *config, _ *listener) any { return orNil(c.tmuxConfig) },
+	},
+	{
 		flag: "watch", value: "auto|all|demand", env: []string{"TMUX_MCPD_WATCH"}, on: starters,
 		def:   "auto",
 		usage: "whose output is received: panes somebody reads, all panes, or only while somebody reads",
@@ -162,6 +170,24 @@ var settings = []setting{
 			return duration(func(c *config) *time.Duration { return &c.idleExit }, 0, 0)(c, v)
 		},
 		show: func(c *config, _ *listener) any { return c.idleExit.String() },
+	},
+	{
+		flag: "debug-socket", value: "PATH", env: []string{"TMUX_MCPD_DEBUG_SOCKET"}, on: daemonOnly,
+		def:   "none",
+		usage: "serve pprof, the model and the last bytes to and from tmux there, over HTTP, to you alone",
+		key:   "debug_socket", path: true,
+		set:  func(c *config, v string) error { c.debugSocket = v; return cleanText(v) },
+		show: func(c *config, _ *listener) any { return orNil(c.debugSocket) },
+	},
+	{
+		flag: "check", on: []string{"status"},
+		usage: "compare what the daemon knows of tmux with what tmux says, and check that it is consistent",
+		set:   toggle(func(c *config) *bool { return &c.check }),
+	},
+	{
+		flag: "watch", on: []string{"status"},
+		usage: "show it again every second, until interrupted",
+		set:   toggle(func(c *config) *bool { return &c.watchStatus }),
 	},
 	{
 		flag: "dry-run", on: []string{"install", "uninstall", "setup"},

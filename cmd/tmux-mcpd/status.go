@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/term"
+
 	"tmux-mcpd/mcp"
 	"tmux-mcpd/state"
 )
@@ -21,8 +23,13 @@ import (
 // statusMethod is the daemon's own method behind the status command.
 const statusMethod = "tmux-mcpd/status"
 
-// statusTimeout bounds the status command.
-const statusTimeout = 5 * time.Second
+// checkMethod is the one behind status --check.
+const checkMethod = "tmux-mcpd/check"
+
+const (
+	statusTimeout = 5 * time.Second  // bounds the status command
+	checkTimeout  = 30 * time.Second // bounds its check
+)
 
 // status is what the status command shows, and with --json prints. Times are
 // RFC 3339, sizes bytes.
@@ -115,31 +122,102 @@ func resident() int64 {
 func status(ctx context.Context, in *invocation) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
-	defer cancel()
 	in.cfg.noStart = true
-	cl, err := openClient(ctx, in.cfg)
-	if err != nil {
-		return err
+	if in.cfg.watchStatus {
+		return watchStatus(ctx, in)
 	}
-	defer cl.close()
-	raw, err := cl.request(ctx, statusMethod, map[string]any{})
-	var rpc *rpcError
-	if errors.As(err, &rpc) {
-		return coded(exitUnreachable, "the daemon does not tell its status: %w", err)
+	err := showStatus(ctx, in, in.stdout)
+	if err == nil && in.cfg.check {
+		err = showCheck(ctx, in)
 	}
+	return err
+}
+
+// showStatus asks once.
+func showStatus(ctx context.Context, in *invocation, w io.Writer) error {
+	raw, err := askMethod(ctx, in.cfg, statusMethod, statusTimeout)
 	if err != nil {
 		return err
 	}
 	if in.cfg.json {
-		_, err = in.stdout.Write(append(raw, '\n'))
+		_, err = w.Write(append(raw, '\n'))
 		return err
 	}
 	var r statusReport
 	if err := json.Unmarshal(raw, &r); err != nil {
 		return coded(exitUnreachable, "the daemon's status cannot be read: %w", err)
 	}
-	return r.write(in.stdout, time.Now())
+	return r.write(w, time.Now())
+}
+
+// askMethod asks a running daemon one of its own methods.
+func askMethod(ctx context.Context, c *config, method string, limit time.Duration) (json.RawMessage, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	cl, err := openClient(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	defer cl.close()
+	raw, err := cl.request(ctx, method, map[string]any{})
+	var rpc *rpcError
+	if errors.As(err, &rpc) {
+		return nil, coded(exitUnreachable, "the daemon does not tell: %w", err)
+	}
+	return raw, err
+}
+
+// watchStatus shows the status every second until it is interrupted. A daemon
+// that is away for the moment is said to be.
+func watchStatus(ctx context.Context, in *invocation) error {
+	clear := ""
+	if term.IsTerminal(int(in.stdout.Fd())) && !in.cfg.json {
+		clear = "\x1b[H\x1b[2J"
+	}
+	for {
+		var b strings.Builder
+		if err := showStatus(ctx, in, &b); err != nil && ctx.Err() == nil {
+			fmt.Fprintf(&b, "%v\n", err)
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		if _, err := io.WriteString(in.stdout, clear+b.String()); err != nil {
+			return err
+		}
+		if !pause(ctx, time.Second) {
+			return nil
+		}
+	}
+}
+
+// showCheck has the daemon compare itself with tmux.
+func showCheck(ctx context.Context, in *invocation) error {
+	raw, err := askMethod(ctx, in.cfg, checkMethod, checkTimeout)
+	if err != nil {
+		return err
+	}
+	var v state.Verification
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return coded(exitUnreachable, "the daemon's check cannot be read: %w", err)
+	}
+	if in.cfg.json {
+		_, err = in.stdout.Write(append(raw, '\n'))
+	} else {
+		fmt.Fprintf(in.stdout, "check     %d sessions, %d windows, %d panes compared with tmux: ", v.Sessions, v.Windows, v.Panes)
+		if len(v.Problems) == 0 {
+			fmt.Fprintln(in.stdout, "the same")
+		} else {
+			fmt.Fprintf(in.stdout, "%d differences\n", len(v.Problems))
+			for _, p := range v.Problems {
+				fmt.Fprintf(in.stdout, "  %s\n", printable(p))
+			}
+		}
+	}
+	if err == nil && len(v.Problems) > 0 {
+		err = coded(exitUnhealthy, "what the daemon knows differs from what tmux says; please report it")
+	}
+	return err
 }
 
 // write prints the report for a person.

@@ -43,6 +43,8 @@ const calls = {
   snapshot_pane: { paneId: cat },
   wait_for_channel: { channel: `${kind}-${way}` },
   wait_for_text: { paneId: cat, timeoutMs: 1 },
+  create_session: {},
+  create_window: { session: "main" },
   move_window: { windowId: "@0" },
   rename_session: { session: "main", name: "main" },
   rename_window: { windowId: "@0", name: "w" },
@@ -51,10 +53,12 @@ const calls = {
   select_layout: { windowId: "@0", layout: "tiled" },
   select_pane: { paneId: cat },
   select_window: { windowId: "@0" },
+  respawn_pane: { paneId: cat, killFirst: true },
   set_history_limit: { lines: 2000 },
   set_mouse_enabled: { enabled: false },
   set_pane_title: { paneId: cat, title: "cat" },
   set_synchronize_panes: { windowId: "@0", enabled: false },
+  split_window: { paneId: cat },
   swap_pane: { paneId: cat, otherPaneId: cat },
 };
 

@@ -219,6 +219,10 @@ func (t *Transcript) put(c cell, width int) {
 		return
 	}
 	sx := t.width
+	if r := t.rows[t.cy]; width == 2 && t.cx >= r.used && t.cx+2 <= sx && t.wrapMode && !t.insertMode {
+		t.putWide(r, c)
+		return
+	}
 	if !t.wrapMode && width > 1 && (width > sx || t.cx != sx && t.cx > sx-width) {
 		return
 	}
@@ -255,6 +259,18 @@ func (t *Transcript) put(c cell, width int) {
 	} else {
 		t.setCursor(sx-last, -1)
 	}
+}
+
+// putWide is put for a wide character that goes on behind everything in a row.
+func (t *Transcript) putWide(r *row, c cell) {
+	x := t.cx
+	r.expand(x+1, t.width) // in two steps, as tmux
+	r.expand(x+2, t.width)
+	r.cells[x], r.cells[x+1] = c, cellSpace|cellPadding
+	r.used, r.wide, r.rich = x+2, true, true
+	r.acs = r.acs || c&cellACS != 0
+	t.touch(r, x, x+2, t.off)
+	t.cx = x + 2
 }
 
 // printed tells whether tmux finds the cell to hold the character already and
