@@ -50,6 +50,13 @@ func callsOf(pane, window, session, text string) map[string][]args {
 			{"paneId": pane, "patterns": []string{text + "x"}, "stop": []string{text + "x"}, "timeoutMs": 1},
 			{"paneId": text, "cursor": text},
 		},
+		"send_keys":  {{"paneId": pane, "keys": text}, {"paneId": pane, "keys": text, "literal": true}, {"paneId": text, "keys": text}},
+		"paste_text": {{"paneId": pane, "text": text}, {"paneId": text, "text": text}},
+		sendBatchName: {
+			{"operations": []args{{"pane_id": pane, "keys": text}, {"session_name": text, "keys": text}, {"window_id": text, "keys": text}}, "on_error": "continue"},
+			{"operations": []args{{"pane_id": pane, "keys": text, text + "x": 1}}},
+			{"operations": []args{}, "socket_name": text},
+		},
 
 		"move_window":           {{"windowId": window}, {"windowId": window, "session": text}, {"windowId": window, "sourceSession": text}},
 		"rename_session":        {{"session": session, "name": text}, {"session": text, "name": "x"}},
@@ -331,6 +338,8 @@ func TestX08EmptyResultsAreValid(t *testing.T) {
 		"find_pane_by_position": {"windowId": "@0", "corner": "top-left"},
 		"wait_for_text":         {"paneId": "%0", "timeoutMs": 1},
 		"signal_channel":        {"channel": "d"}, "wait_for_channel": {"channel": "c"},
+		"send_keys": {"paneId": "%0", "keys": "", "enter": false}, "paste_text": {"paneId": "%0", "text": ""},
+		sendBatchName: {"operations": []args{}},
 		"move_window": {"windowId": "@0"}, "rename_session": {"session": "main", "name": "main"},
 		"rename_window": {"windowId": "@0", "name": ""}, "resize_pane": {"paneId": "%0"},
 		"resize_window": {"windowId": "@0", "width": 80}, "select_layout": {"windowId": "@0", "layout": "tiled"},
@@ -351,6 +360,7 @@ func TestX08EmptyResultsAreValid(t *testing.T) {
 	for tool, member := range map[string]string{
 		"list_sessions": "sessions", "list_windows": "windows", "list_panes": "panes", "search_panes": "matches",
 		"show_environment": "environment", "show_hooks": "hooks", "capture_since": "text", "capture_pane": "text",
+		sendBatchName: "results",
 	} {
 		empty[tool] = member
 	}

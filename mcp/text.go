@@ -176,6 +176,11 @@ func patternsOf(texts []string, regex bool) ([]state.Pattern, error) {
 		if total += len(text); total > maxRequestText {
 			return nil, &problem{reason: fmt.Sprintf("the patterns have more than %d bytes together", maxRequestText)}
 		}
+		if regex {
+			if _, err := compilePattern(text, true); err != nil {
+				return nil, err
+			}
+		}
 		p, err := state.NewPattern(text, regex)
 		if err != nil {
 			return nil, badPattern(text, err)

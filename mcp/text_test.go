@@ -11,8 +11,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"tmux-mcpd/controlmode"
 )
 
 // waiting begins a call that waits, and comes back when its wait has begun.
@@ -86,16 +84,10 @@ func (r *rig) shell(command, prompt string) string {
 	return id
 }
 
-// types types a line as the daemon's own tools do.
+// types types a line through the daemon.
 func (r *rig) types(pane, line string) {
 	r.Helper()
-	id, err := controlmode.ParsePaneID(pane)
-	if err != nil {
-		r.Fatal(err)
-	}
-	r.table.mirror.Typing(id, line)
-	r.tmux("send-keys", "-t", pane, "-l", line)
-	r.tmux("send-keys", "-t", pane, "Enter")
+	r.ok("send_keys", args{"paneId": pane, "keys": line, "literal": true})
 }
 
 func (r *rig) shows(pane, text string) {
