@@ -64,7 +64,8 @@ var (
 		"list_runs.runs[].cursor", "list_runs.runs[].durationMs", "list_runs.runs[].endedAt", "list_runs.runs[].exitStatus",
 		"run_shell_command.cursor", "run_shell_command.durationMs", "run_shell_command.exitStatus",
 		"get_server_info.pid", "get_server_info.socketPath", "search_panes.matches[].cursor",
-		"show_environment.environment{}", "show_option.value",
+		"show_environment.environment{}", "show_option.value", "wait_for_text.cursor", "wait_for_text.matched",
+		"wait_for_text.streamFailure",
 	}
 	free = []string{
 		"call_read_tools_batch.results[].result|.content[]", "call_read_tools_batch.results[].result|.structuredContent{}",
