@@ -45,7 +45,7 @@ func runTools() []*tool {
 				name: "command", required: true, max: maxCommand, minLen: 1, want: "a command",
 				doc: "Any text the shell takes, of any length and of several lines.",
 			},
-			paneParam(true), timeoutParam(), maxLinesParam(),
+			paneParam(true), runTimeoutParam(), maxLinesParam(),
 			{
 				name: "force", kind: kindBoolean,
 				doc: "Allow the pane that the caller itself runs in. It allows nothing else. Default false.",
@@ -100,7 +100,7 @@ func runTools() []*tool {
 	}
 }
 
-func timeoutParam() param {
+func runTimeoutParam() param {
 	return param{
 		name: "timeoutMs", kind: kindInteger, positive: true,
 		doc: "Wait at most this long, within the server's limit. Default 25000. The command is not ended by it.",
