@@ -53,6 +53,7 @@ func newRigOn(t testing.TB, bin string, env map[string]string) *rig {
 	socket := controlmode.Socket{Path: r.sock}
 	m := state.New(state.Config{
 		Bin: r.bin, Socket: socket, Log: zaptest.NewLogger(t), Server: state.ServerConfig{File: os.DevNull},
+		RunDir: filepath.Join(dir, "runs"),
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -73,7 +74,7 @@ func (r *rig) start() *rig {
 
 func (r *rig) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(r.bin, append([]string{"-u", "-S", r.sock, "-f", "/dev/null"}, args...)...)
-	cmd.Env = append(os.Environ(), "TMUX=", "TERM=xterm")
+	cmd.Env = append(os.Environ(), "TMUX=", "TERM=xterm", "HISTFILE=/dev/null", "fish_history=")
 	return cmd
 }
 
