@@ -213,7 +213,9 @@ func TestRunPaneDies(t *testing.T) {
 	dies, goes, server := x.bash(m), x.bash(m), x.bash(m)
 	one := x.begin(m, dies, RunOptions{Command: "echo before; kill -9 $$; sleep 1000"})
 	v, text := x.finish(m, one)
-	if v.State != RunPaneDied || v.ExitStatus != nil || v.OutputComplete || text != "before\n" {
+	// tmux may not deliver what a pane printed just before its end (O14): the run
+	// does not claim to be complete.
+	if v.State != RunPaneDied || v.ExitStatus != nil || v.OutputComplete || !strings.HasPrefix("before\n", text) {
 		t.Errorf("kill -9 $$: %+v, %q", v, text)
 	}
 	two := x.begin(m, goes, RunOptions{Command: "sleep 1000"})
