@@ -37,6 +37,7 @@ var newName = map[string]addition{"newName": {alias: "name"}}
 var additions = map[string]map[string]addition{
 	"list_windows":          bySession,
 	"list_panes":            bySession,
+	"what_changed":          bySession,
 	"create_window":         bySession,
 	"get_session_info":      bySession,
 	"move_window":           bySession,

@@ -60,7 +60,10 @@ var (
 		"capture_pane.effectiveEnd", "capture_pane.effectiveStart", "capture_since.cursor",
 		"capture_since.gap", "capture_since.gap|.bytes", "capture_since.rawBase64",
 		"get_server_info.pid", "get_server_info.socketPath", "search_panes.matches[].cursor",
-		"show_environment.environment{}", "show_option.value", "wait_for_text.cursor", "wait_for_text.matched",
+		"show_environment.environment{}", "show_option.value", "wait_for.matched[].paneId", "wait_for.panes[].cursor", "wait_for.panes[].gap", "wait_for.panes[].gap|.bytes",
+		"what_changed.events[].after", "what_changed.events[].before", "what_changed.events[].paneId",
+		"what_changed.events[].sessionId", "what_changed.events[].windowId",
+		"wait_for_text.cursor", "wait_for_text.matched",
 		"wait_for_text.streamFailure",
 	}
 	free = []string{
