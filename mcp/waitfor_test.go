@@ -131,6 +131,12 @@ func TestWaitForEndsWithReason(t *testing.T) {
 	if v := r.ok("wait_for", args{"conditions": conds, "timeoutMs": 1}); v["outcome"] != outcomeTimedOut || v["effectiveTimeoutMs"] != 1.0 || len(v["panes"].([]any)) != 2 {
 		t.Errorf("%v", v)
 	}
+	for want, cond := range map[string]args{
+		"needs a pattern": {"kind": "text", "paneId": "%0"}, "needs a paneId": {"kind": "settled"}, "run_ended": {"kind": "run_ended", "runId": "x"},
+		"line feed": {"kind": "text", "paneId": "%0", "pattern": "a\nb"}, "conditions[0]: invalid arguments": {"kind": "nothing"},
+	} {
+		r.refused("wait_for", args{"conditions": []args{cond}}, want)
+	}
 	ended := r.waiting("wait_for", args{"conditions": conds, "timeoutMs": 100000})
 	r.tmux("kill-pane", "-t", "%1")
 	if v := r.end("wait_for", ended); v["outcome"] != outcomePaneDied || len(v["matched"].([]any)) != 0 {
@@ -140,12 +146,6 @@ func TestWaitForEndsWithReason(t *testing.T) {
 	r.tmux("kill-server")
 	if v := r.end("wait_for", ended); v["outcome"] != outcomeServerGone || paneRow(v, "%0")["cursor"] != nil {
 		t.Errorf("%v", v)
-	}
-	for want, cond := range map[string]args{
-		"needs a pattern": {"kind": "text", "paneId": "%0"}, "needs a paneId": {"kind": "settled"}, "run_ended": {"kind": "run_ended", "runId": "x"},
-		"line feed": {"kind": "text", "paneId": "%0", "pattern": "a\nb"}, "conditions[0]: invalid arguments": {"kind": "nothing"},
-	} {
-		r.refused("wait_for", args{"conditions": []args{cond}}, want)
 	}
 }
 
@@ -169,7 +169,7 @@ func TestWhatChanged(t *testing.T) {
 	if got := kinds(next(args{})); len(got) != 0 || v["gap"] != false {
 		t.Errorf("%v", v)
 	}
-	r.tmux("select-pane", "-t", "%0", "-T", "a title\x01")
+	r.tmux("select-pane", "-t", "%0", "-T", "a title")
 	r.tmux("rename-window", "-t", "@0", "name")
 	if got := kinds(next(args{})); len(got) != 2 || !slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, "title_changed %0 ") }) ||
 		!slices.Contains(got, "renamed <nil> w>name") {
