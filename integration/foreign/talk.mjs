@@ -144,6 +144,29 @@ const checks = {
     assert.notEqual(after.structuredContent.text, "");
   },
 
+  // A client that gives a progress handler is told that a wait goes on, and gets
+  // nothing more once it has cancelled. The wait before the first report is long.
+  async progress({ call, complaints }) {
+    const stop = new AbortController();
+    const told = [];
+    let first;
+    const reported = new Promise((resolve) => (first = resolve));
+    const onprogress = (p) => {
+      told.push(p);
+      first();
+    };
+    const args = { paneId: cat, patterns: ["never printed"], timeoutMs: 300000 };
+    const rejected = assert.rejects(call("wait_for_text", args, { signal: stop.signal, onprogress, timeout: 120000 }));
+    await reported;
+    assert.match(told[0].message, /^still waiting/);
+    stop.abort(new Error("changed our mind"));
+    await rejected;
+    const n = told.length;
+    await call("list_sessions", {}); // what was on its way has come
+    assert.equal(told.length, n);
+    assert.deepEqual(complaints, []);
+  },
+
   // Fifteen captures in one answer of 0.9 MB. The rows come whole and in order.
   async large({ call }) {
     const capture = { tool: "capture_pane", arguments: { paneId: env.LONG_PANE, start: -9999, maxLines: 9999 } };
