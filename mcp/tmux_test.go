@@ -441,12 +441,12 @@ func (r *rig) exits(pane string, status int) {
 	for range 10 {
 		r.tmux("respawn-pane", "-k", "-t", pane, fmt.Sprint("exit ", status))
 		for end := time.Now().Add(2 * time.Second); time.Now().Before(end); {
-			if r.tmux("display-message", "-p", "-t", pane, "#{pane_dead}#{pane_dead_status}") == fmt.Sprint(1, status) {
+			if r.tmux("display-message", "-p", "-t", pane, "#{pane_dead}#{pane_dead_status}") == fmt.Sprintf("1%d", status) {
 				return
 			}
 		}
 	}
-	r.Fatal("tmux tells no status")
+	r.Fatalf("tmux tells no status: %s", r.tmux("list-panes", "-a", "-F", "#{pane_id} dead=#{pane_dead} status=#{pane_dead_status} signal=#{pane_dead_signal} pid=#{pane_pid} #{pane_dead_time}"))
 }
 
 func TestCaptureSince(t *testing.T) {
