@@ -376,7 +376,12 @@ func (c *call) answer(ctx context.Context, row *tool, args any) (*toolResult, er
 		err = &problem{reason: err.Error(), hint: "list_panes shows what there is."}
 	}
 	if err != nil {
-		return c.table.failure(ctx, err)
+		if res, err = c.table.failure(ctx, err); err != nil {
+			return nil, err
+		}
+	}
+	if r := c.policy.redact; r != nil {
+		res = r.result(res, int(c.arrival.redacted.Load()))
 	}
 	return flagged(res), nil
 }
