@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -107,18 +108,37 @@ func latin(s string) (b []byte) {
 	return b
 }
 
-// Each case printed into a real pane: what is read from the cursor before it is
-// the case's text, in one go, in pages of any size, and after every write; the
-// cursor moves by exactly the bytes; the screen is the case's; another pane's
-// cursor stays. O01, O02, O04, O08, O10, O11, C08, X04 and others, by their ids.
-func TestOutputCases(t *testing.T) {
+// Cases of the reports of group O that cost the most have tests of their names.
+func TestO01ProgressAndRedraws(t *testing.T) { printCases(t, "O01") }
+func TestO02NotUTF8(t *testing.T)            { printCases(t, "O02") }
+func TestO04WrappedLines(t *testing.T)       { printCases(t, "O04") }
+func TestO07FullScreen(t *testing.T)         { printCases(t, "O07") }
+func TestO08Strings(t *testing.T)            { printCases(t, "O08") }
+func TestO11Modes(t *testing.T)              { printCases(t, "O11") }
+
+// The others: C01, C08, M04, O05, O10, O13, W01, X04.
+func TestOutputCases(t *testing.T) { printCases(t, "") }
+
+var named = []string{"O01", "O02", "O04", "O07", "O08", "O11"}
+
+// printCases prints each case of a report, or of all that have no test of their
+// name, into a real pane: what is read from the cursor before it is the case's
+// text, in one go, in pages of any size, and after every write; the cursor moves
+// by exactly the bytes; the screen is the case's; another pane's cursor stays.
+func printCases(t *testing.T, report string) {
+	t.Helper()
 	x := newTmux(t).quiet("80", "24")
 	x.run("new-session", "-d", "-s", "narrow", "-x", "20", "-y", "24", "cat >/dev/null")
 	x.run("set-option", "-g", "history-limit", "2000")
 	m := x.mirror()
 	version := full(t, m).Server.Version
 	other := x.printer(m, 0).watch()
+	found := 0
 	for _, c := range outputCases(t) {
+		if report != "" && c.Report != report || report == "" && slices.Contains(named, c.Report) {
+			continue
+		}
+		found++
 		t.Run(c.Report+"/"+c.Name, func(t *testing.T) {
 			session := "main:"
 			if c.Cols != 80 {
@@ -173,6 +193,9 @@ func TestOutputCases(t *testing.T) {
 				t.Errorf("the pane beside: %+v %v", s, err)
 			}
 		})
+	}
+	if found == 0 {
+		t.Error("there is no such case")
 	}
 }
 

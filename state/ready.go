@@ -108,8 +108,10 @@ func (m *Mirror) lookAt(p *Pane) Waiting {
 		return w
 	case p.InMode > 0:
 		return Waiting{For: WaitsMode, Evidence: "the pane is in " + p.Mode, Settled: true}
-	case p.PID <= 1 || p.TTY == "":
-		return Waiting{For: WaitsUnknown, Evidence: "tmux names no process for the pane", Settled: true}
+	case p.PID <= 1: // tmux 3.8 forgets the process before the pane counts as dead
+		return Waiting{For: WaitsDead, Evidence: "the pane has no process any more", Settled: true}
+	case p.TTY == "":
+		return Waiting{For: WaitsUnknown, Evidence: "tmux names no terminal for the pane", Settled: true}
 	}
 	s := look(p.PID, p.TTY)
 	s.alternate = p.Alternate
@@ -206,8 +208,9 @@ func (m *Mirror) watchWaiting(ctx context.Context, mod *Model, id controlmode.Pa
 			pane = p
 		}
 		w := m.lookAt(pane)
-		if w.For == WaitsDead && !pane.Dead && now.Sub(asked) >= lookRarely {
-			// The process has ended before tmux said so.
+		unsaid := w.For == WaitsDead && (!pane.Dead || pane.DeadStatus == "" && pane.DeadSignal == "")
+		if unsaid && now.Sub(asked) >= lookRarely {
+			// The process has ended before tmux said so, or said how, or has only begun.
 			own, err := m.onePane(ctx, id)
 			if err != nil {
 				return err
@@ -218,7 +221,11 @@ func (m *Mirror) watchWaiting(ctx context.Context, mod *Model, id controlmode.Pa
 		if !w.same(last.w) || last.since.IsZero() {
 			last = looked{w, now}
 		}
-		w.Settled = w.Settled || now.Sub(last.since) >= lookApart
+		if lasted := now.Sub(last.since); unsaid {
+			w.Settled = lasted >= questionTime // tmux is not going to say so
+		} else {
+			w.Settled = w.Settled || lasted >= lookApart
+		}
 		if f(w) {
 			return nil
 		}

@@ -153,11 +153,17 @@ func TestWaitingDeadAndMode(t *testing.T) {
 	if w := m.awaitFor(t, id, WaitsMode); !strings.Contains(w.Evidence, "copy-mode") {
 		t.Errorf("evidence %q", w.Evidence)
 	}
-	dead := x.window("exit 3")
-	// tmux learns the status a moment after it knows that the pane is dead.
+	// tmux learns the status a moment after it knows that the pane is dead; of one
+	// in a hundred or so 3.3a never does (seen with nothing but tmux).
 	told := func(w Waiting) bool { return w.For == WaitsDead && strings.Contains(w.Evidence, "status 3") }
-	if w, err := m.AwaitWaiting(within(t), dead, patience, told); err != nil || !told(w) {
-		t.Errorf("%+v, %v", w, err)
+	for try := 1; ; try++ {
+		w, err := m.AwaitWaiting(within(t), x.window("exit 3"), 3*time.Second, told)
+		if err == nil && told(w) {
+			break
+		}
+		if err != nil || w.For != WaitsDead || try == 5 {
+			t.Fatalf("%+v, %v", w, err)
+		}
 	}
 }
 

@@ -256,3 +256,29 @@ func TestTitle(t *testing.T) {
 		t.Error("a title that is not UTF-8 was taken")
 	}
 }
+
+// O08: a string far longer than anything that is kept of it is skipped to its
+// end, whichever that is, and what follows is text again; memory does not grow
+// with it.
+func TestO08LongStrings(t *testing.T) {
+	body := strings.Repeat("QUJD", 1<<20)
+	for name, ends := range map[string][2]string{
+		"OSC, BEL": {"\x1b]52;c;", "\x07"}, "OSC, ST": {"\x1b]8;;http://", "\x1b\\"}, "DCS": {"\x1bPq", "\x1b\\"},
+		"APC": {"\x1b_G", "\x1b\\"}, "PM": {"\x1b^", "\x1b\\"}, "rename": {"\x1bk", "\x1b\\"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tr := New(20, 4, 100, ProfileNewest)
+			write(tr, "before ", ends[0])
+			if n := testing.AllocsPerRun(1, func() { write(tr, body) }); n > 100 {
+				t.Errorf("%v allocations", n)
+			}
+			if len(tr.str) > 64<<10 || cap(tr.str) > 128<<10 {
+				t.Errorf("%d bytes kept", cap(tr.str))
+			}
+			write(tr, ends[1], "after\r\n")
+			if d := tr.Since(0, SinceOptions{}); d.Text != "before after\n" {
+				t.Errorf("%.60q", d.Text)
+			}
+		})
+	}
+}
