@@ -14,6 +14,8 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"tmux-mcpd/controlmode"
 )
 
 // benchSizes are the sizes of a tool's answer: a list of a few rows, of thirty,
@@ -322,4 +324,32 @@ func (w *wire) burst(n int) error {
 		}
 	}
 	return nil
+}
+
+// BenchmarkSendKeys is send_keys, with its checks and its cursor, beside the bare
+// send-keys of the same text on the same connection. It is to stay below 3 times
+// of that.
+func BenchmarkSendKeys(b *testing.B) {
+	r := newRigOn(b, "", nil)
+	r.tmux("new-session", "-d", "-s", "main", "-x", "80", "-y", "24", "--", "stty raw -echo; exec cat >/dev/null")
+	ctx := context.Background()
+	a := encodeOnce(args{"paneId": "%0", "keys": "echo hello"})
+	r.ok("send_keys", args{"paneId": "%0", "keys": "x"})
+	b.Run("bare", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := r.table.mirror.Do(ctx, controlmode.Request{Commands: []controlmode.Command{
+				controlmode.Cmd("send-keys", "-t", "%0", "-l", "--", "echo hello"), pressKey(0, "Enter"),
+			}}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("tool", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if res, err := r.table.call(ctx, r.caller, "send_keys", a, nil); err != nil || res.IsError {
+				b.Fatal(err, res)
+			}
+		}
+	})
 }

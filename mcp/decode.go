@@ -61,6 +61,9 @@ func (d *decoder) decode(args json.RawMessage) ([]any, error) {
 			return
 		}
 		p := &d.params[i]
+		if p.nullable && string(raw) == "null" {
+			return
+		}
 		if values[i] != nil {
 			fault("%s is given twice (as %q); give it once", p.name, name)
 			return
@@ -169,6 +172,8 @@ func (p *param) value(raw json.RawMessage) (v any, bad string) {
 			return false, ""
 		}
 		return nil, describe(raw)
+	case kindNumber:
+		return number(raw)
 	case kindStrings:
 		return p.strings(raw)
 	case kindObjects:
@@ -268,6 +273,17 @@ func (p *param) integer(raw json.RawMessage) (any, string) {
 		return nil, describe(raw)
 	}
 	return n, ""
+}
+
+func number(raw json.RawMessage) (any, string) {
+	if c := raw[0]; c != '-' && (c < '0' || c > '9') {
+		return nil, describe(raw)
+	}
+	f, err := strconv.ParseFloat(string(raw), 64)
+	if err != nil {
+		return nil, describe(raw)
+	}
+	return f, ""
 }
 
 // describe names a JSON value for an error: its type, and itself if it is short.

@@ -137,8 +137,8 @@ func show(args any) string {
 func TestDecoderAgreesWithSchema(t *testing.T) {
 	tab := testTable(t, nil)
 	for name, row := range tab.byName {
-		if name == batchName {
-			continue // nested arguments fail their row, not the call
+		if name == batchName || name == sendBatchName {
+			continue // the first's nested arguments fail their row, the second's have a test of their own
 		}
 		schema := validator(t, row.input)
 		t.Run(name, func(t *testing.T) {
@@ -196,7 +196,11 @@ func drawValue(t *rapid.T, p *param) any {
 		kindInteger: number,
 		kindBoolean: rapid.Map(rapid.Bool(), func(b bool) any { return b }),
 		kindStrings: list,
+		kindNumber:  number,
 	}[p.kind]
+	if p.nullable {
+		fitting = rapid.OneOf(fitting, rapid.Just[any](nil))
+	}
 	return rapid.OneOf(fitting, fitting, anything).Draw(t, p.name)
 }
 

@@ -29,6 +29,9 @@
 //   - A client that only ends its sending half gets its answers first; one that
 //     is gone has its calls cancelled at once.
 //   - A client that does not read is closed. No other client waits for it.
+//   - Whatever types into panes or ends them goes through call.guard: two looks
+//     with the same signature, the second in the line of the write; one queue
+//     for each pane (turns); nothing is written twice.
 //   - A panic in a tool is an internal error for its caller and a stack in the
 //     log; the session and the daemon live.
 //   - Shutdown answers or fails every accepted call, and cuts no line short for

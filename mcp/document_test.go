@@ -101,7 +101,10 @@ func hiddenNames(row *tool) string {
 
 func documentTool(b *strings.Builder, row *tool) {
 	fmt.Fprintf(b, "\n### %s\n\n%s\n", row.name, row.description())
-	if inputNames(row) != "" {
+	if row.rawInput != nil {
+		b.WriteString("\n| input | type | |\n| --- | --- | --- |\n")
+		documentOutput(b, "", decodedSchema(row.input))
+	} else if inputNames(row) != "" {
 		b.WriteString("\n| input | type | |\n| --- | --- | --- |\n")
 		for _, p := range row.params {
 			if p.hidden {

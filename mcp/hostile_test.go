@@ -42,6 +42,13 @@ func callsOf(pane, window, session, text string) map[string][]args {
 			{"name": "@hostile", "scope": text},
 		},
 		"snapshot_pane": {{"paneId": pane}, {"paneId": pane, text + "x": 1}},
+		"send_keys":     {{"paneId": pane, "keys": text}, {"paneId": pane, "keys": text, "literal": true}, {"paneId": text, "keys": text}},
+		"paste_text":    {{"paneId": pane, "text": text}, {"paneId": text, "text": text}},
+		sendBatchName: {
+			{"operations": []args{{"pane_id": pane, "keys": text}, {"session_name": text, "keys": text}, {"window_id": text, "keys": text}}, "on_error": "continue"},
+			{"operations": []args{{"pane_id": pane, "keys": text, text + "x": 1}}},
+			{"operations": []args{}, "socket_name": text},
+		},
 
 		"move_window":           {{"windowId": window}, {"windowId": window, "session": text}, {"windowId": window, "sourceSession": text}},
 		"rename_session":        {{"session": session, "name": text}, {"session": text, "name": "x"}},
@@ -321,7 +328,9 @@ func TestX08EmptyResultsAreValid(t *testing.T) {
 		"get_tmux_variables": {"names": []string{"no_such_variable"}}, "get_server_info": nil,
 		"get_pane_info": {"paneId": "%0"}, "get_window_info": {"windowId": "@0"}, "get_session_info": {"session": "main"},
 		"find_pane_by_position": {"windowId": "@0", "corner": "top-left"},
-		"move_window":           {"windowId": "@0"}, "rename_session": {"session": "main", "name": "main"},
+		"send_keys":             {"paneId": "%0", "keys": "", "enter": false}, "paste_text": {"paneId": "%0", "text": ""},
+		sendBatchName: {"operations": []args{}},
+		"move_window": {"windowId": "@0"}, "rename_session": {"session": "main", "name": "main"},
 		"rename_window": {"windowId": "@0", "name": ""}, "resize_pane": {"paneId": "%0"},
 		"resize_window": {"windowId": "@0", "width": 80}, "select_layout": {"windowId": "@0", "layout": "tiled"},
 		"select_pane": {"paneId": "%0"}, "select_window": {"windowId": "@0"},
@@ -341,6 +350,7 @@ func TestX08EmptyResultsAreValid(t *testing.T) {
 	for tool, member := range map[string]string{
 		"list_sessions": "sessions", "list_windows": "windows", "list_panes": "panes", "search_panes": "matches",
 		"show_environment": "environment", "show_hooks": "hooks", "capture_since": "text", "capture_pane": "text",
+		sendBatchName: "results",
 	} {
 		empty[tool] = member
 	}

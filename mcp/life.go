@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"maps"
 	"slices"
 	"sync/atomic"
 
@@ -69,4 +70,23 @@ func (c *call) learn(row *tool, res *toolResult) {
 	if now != (state.ServerID{}) && (c.life == now || c.life == (state.ServerID{})) {
 		known.Store(&now)
 	}
+}
+
+// metaServer names in the metadata of answers the tmux server on which something
+// was changed (M11).
+const metaServer = "tmux-mcpd/server"
+
+// located names the server in the answer of a tool that may have changed it.
+func (t *table) located(row *tool, res *toolResult) *toolResult {
+	life := t.mirror.Life()
+	if row.toolset == inspect || life == (state.ServerID{}) {
+		return res
+	}
+	named := *res
+	named.Meta = maps.Clone(res.Meta)
+	if named.Meta == nil {
+		named.Meta = map[string]any{}
+	}
+	named.Meta[metaServer] = map[string]any{"socketPath": clean(t.mirror.SocketPath()), "pid": life.PID}
+	return &named
 }

@@ -22,6 +22,7 @@ const (
 	kindStrings // array of strings
 	kindObjects // array of objects, checked by the tool itself
 	kindObject  // object or null, checked by the tool itself; never advertised
+	kindNumber  // any number
 )
 
 // param describes one property of a tool's arguments. The advertised schema and
@@ -59,6 +60,8 @@ type param struct {
 	// added properties are ours: advertised by the tool, not by the batch, whose
 	// variants are the contract's.
 	added bool
+	// nullable properties take null for "not given".
+	nullable bool
 	// also are further names of this property, in camelCase.
 	also []string
 }
@@ -125,6 +128,8 @@ func (p *param) schema() schema {
 		}
 	case kindBoolean:
 		s = booleanOut()
+	case kindNumber:
+		s = schema{"type": "number"}
 	case kindStrings:
 		s = schema{"type": "array", "items": p.text(), "minItems": p.minItems, "maxItems": p.maxItems}
 	case kindObjects:
@@ -204,6 +209,8 @@ func (p *param) wants() string {
 		what = fmt.Sprintf("an array of %d to %d objects", p.minItems, p.maxItems)
 	case kindObject:
 		what = "an object"
+	case kindNumber:
+		what = "a number"
 	default:
 		switch {
 		case p.enum != nil:

@@ -39,6 +39,9 @@ func errorResult(text string) *toolResult {
 // failure turns an error of a tool into its answer. Only the end of the call's
 // context stays an error: nobody waits for an answer then.
 func (t *table) failure(ctx context.Context, err error) (*toolResult, error) {
+	if errors.Is(err, state.ErrUnknown) { // also to a caller that the daemon's end cuts off
+		return unknownResult(err), nil
+	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}

@@ -98,9 +98,9 @@ func plainJSON(v any) any {
 
 func TestSeedsAreAdvertisedExactly(t *testing.T) {
 	tab := testTable(t, nil)
-	for _, name := range []string{"call_read_tools_batch", "snapshot_pane"} {
+	for name, port := range map[string]string{"call_read_tools_batch": "ts", "snapshot_pane": "ts", sendBatchName: "py"} {
 		t.Run(name, func(t *testing.T) {
-			want := readSeed(t, name+".ts.json")
+			want := readSeed(t, name+"."+port+".json")
 			got := onTheWire(t, tab.byName[name].advertised())
 			for part, w := range map[string]any{
 				"annotations": want.Annotations, "inputSchema": want.InputSchema, "outputSchema": want.OutputSchema,

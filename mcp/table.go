@@ -62,6 +62,9 @@ type tool struct {
 	doc     string // its own part of the description
 	params  []param
 	output  schema
+	// rawInput is an input schema to advertise as it is, in place of the one made
+	// from params; nil for most.
+	rawInput schema
 	// tables are read from tmux in the refresh that the call shares with others.
 	tables state.Tables
 
@@ -117,6 +120,9 @@ func define[T any](row tool, run func(context.Context, *call, T) (*toolResult, e
 		return run(ctx, c, args.(T))
 	}
 	row.input = inputSchema(row.params).with("$schema", dialect).raw()
+	if row.rawInput != nil {
+		row.input = row.rawInput.raw()
+	}
 	row.outputJSON = row.output.raw()
 	row.opener = row.describeClass()
 	return &row
@@ -293,6 +299,7 @@ func newTable(mirror *state.Mirror, cfg ToolConfig) (*table, error) {
 	for _, row := range slices.Concat(listTools(), readTools(), searchTools(), optionTools(),
 		manageTools(),
 		teardownTools(),
+		inputTools(),
 		createTools(),
 	) {
 		t.byName[row.name] = row.advertisedAs(false)
@@ -369,7 +376,7 @@ func (t *table) call(ctx context.Context, caller *Caller, name string, args json
 // answer runs a tool and makes its answer fit for the caller.
 func (c *call) answer(ctx context.Context, row *tool, args any) (*toolResult, error) {
 	res, err := row.run(ctx, c, args)
-	if err == nil {
+	if err == nil && row.reach != reachInput { // what was typed cannot be taken back, and shows nothing
 		err = c.arrival.still(ctx)
 	}
 	if errors.Is(err, state.ErrNotFound) {
@@ -383,7 +390,7 @@ func (c *call) answer(ctx context.Context, row *tool, args any) (*toolResult, er
 	if r := c.policy.redact; r != nil {
 		res = r.result(res, int(c.arrival.redacted.Load()))
 	}
-	return flagged(res), nil
+	return flagged(c.table.located(row, res)), nil
 }
 
 func prefixed(name string, err error) error {

@@ -33,6 +33,12 @@
 // consume: a cursor can be read from again, by anybody, until its bytes have
 // left the ring, and then the answer says how many were missed (P3).
 //
+// # Writes
+//
+// A write that depends on what tmux is like goes through Preflight and Write:
+// the line of the write begins with a command that fails, and ends the line,
+// unless all that the Preflight saw is so still.
+//
 // # Invariants
 //
 //  1. At most one refresh is under way, and only it publishes models.

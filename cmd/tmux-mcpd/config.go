@@ -27,6 +27,7 @@ type config struct {
 	configPath     string             // of the file, "" for none
 	tmux           controlmode.Socket // as given; at most one field is set
 	tmuxBin        string
+	tmuxConfig     string // of a server that we start
 	watch          string
 	start          string
 	transport      string
@@ -319,6 +320,13 @@ func (c *config) resolve(lookup env, uid int) error {
 		c.audit = abs
 	} else if c.audit != "off" && c.audit != "log" {
 		return coded(exitUsage, "audit: %q is neither off nor log, and no path: a path has a slash", c.audit)
+	}
+	if c.tmuxConfig != "" {
+		abs, err := filepath.Abs(c.tmuxConfig)
+		if err != nil {
+			return fmt.Errorf("tmux configuration: %w", err)
+		}
+		c.tmuxConfig = abs
 	}
 	value := func(name string) string { v, _ := lookup(name); return v }
 	byRule, err := mcp.DefaultSocketPath(value, uid, c.tmuxSocket, c.tmuxIsUser)

@@ -269,14 +269,13 @@ func TestExitCode(t *testing.T) {
 	}
 }
 
-func TestSelectArgs(t *testing.T) {
+func TestChosen(t *testing.T) {
 	named := &config{tmux: controlmode.Socket{Name: "n"}, tmuxSocket: "/t/n"}
-	if got := selectArgs(named); !slices.Equal(got, []string{"-L", "n"}) {
-		t.Errorf("by name: %q", got)
+	if got := named.chosen(); got != (controlmode.Socket{Name: "n"}) {
+		t.Errorf("by name: %+v", got)
 	}
-	// Without a choice, too, a path is given: tmux would follow TMUX otherwise.
-	if got := selectArgs(&config{tmuxSocket: "/t/default"}); !slices.Equal(got, []string{"-S", "/t/default"}) {
-		t.Errorf("default: %q", got)
+	if got := (&config{tmuxSocket: "/t/default"}).chosen(); got != (controlmode.Socket{Path: "/t/default"}) {
+		t.Errorf("default: %+v", got)
 	}
 }
 

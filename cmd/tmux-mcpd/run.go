@@ -37,7 +37,8 @@ func run(ctx context.Context, c *config, log *logger, ready func(path string), r
 	// Always by path: without one, tmux would follow TMUX of our environment.
 	socket := controlmode.Socket{Path: c.tmuxSocket}
 	mirror := state.New(state.Config{
-		Bin: c.tmuxBin, Socket: socket, Transport: controlmode.Transport(c.transport),
+		Server: serverConfig(c, dedicated),
+		Bin:    c.tmuxBin, Socket: socket, Transport: controlmode.Transport(c.transport),
 		Watch: state.WatchMode(c.watch), Timeout: c.commandTimeout, Log: log.Named("state"),
 		CursorFile: c.stateFile(".cursors"),
 	})

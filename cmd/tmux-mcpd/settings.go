@@ -104,6 +104,14 @@ var settings = []setting{
 		show: func(c *config, _ *listener) any { return c.bin() },
 	},
 	{
+		flag: "tmux-config", value: "PATH", env: []string{"TMUX_MCPD_TMUX_CONFIG", "LIBTMUX_TMUX_CONFIG"}, on: starters,
+		def:   "tmux's own; none for a dedicated server",
+		usage: "the configuration file of a tmux server that the daemon starts",
+		key:   "tmux_config", path: true,
+		set:  func(c *config, v string) error { c.tmuxConfig = v; return cleanText(v) },
+		show: func(c *config, _ *listener) any { return orNil(c.tmuxConfig) },
+	},
+	{
 		flag: "watch", value: "auto|all|demand", env: []string{"TMUX_MCPD_WATCH"}, on: starters,
 		def:   "auto",
 		usage: "whose output is received: panes somebody reads, all panes, or only while somebody reads",

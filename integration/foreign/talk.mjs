@@ -57,6 +57,9 @@ const calls = {
   set_synchronize_panes: { windowId: "@0", enabled: false },
   split_window: { paneId: cat },
   swap_pane: { paneId: cat, otherPaneId: cat },
+  send_keys: { paneId: cat, keys: "", enter: false },
+  send_keys_batch: { operations: [{ pane_id: cat, keys: "", enter: false }] },
+  paste_text: { paneId: cat, text: "" },
 };
 
 const checks = {
