@@ -58,7 +58,11 @@ func (y *typist) got(n int) string {
 func (y *typist) gets(want string) {
 	y.Helper()
 	const fence = "\x01fence\x02"
-	y.tmux("send-keys", "-t", y.id, "-l", "--", fence)
+	keys := []string{"send-keys", "-t", y.id, "-H"} // as it is, to whatever program
+	for i := range len(fence) {
+		keys = append(keys, hexBytes[fence[i]])
+	}
+	y.tmux(keys...)
 	if got := y.got(len(want) + len(fence)); got != want+fence {
 		y.Errorf("%s received %q, want %q", y.id, brief(got), brief(want+fence))
 	}

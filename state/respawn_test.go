@@ -112,6 +112,14 @@ func (x *testTmux) respawns(pane string, program func(round int) string, running
 		case <-limit.C:
 			x.t.Fatalf("%d respawns took too long", i)
 		}
+		// A machine that is busy with others may not have let the daemon run at
+		// all: two round trips of its own, which read nothing of the pane, show
+		// that it has.
+		for range 2 {
+			if _, err := x.m.Do(within(x.t), controlmode.Request{Commands: []controlmode.Command{controlmode.Cmd("display-message", "-p", "")}}); err != nil {
+				x.t.Fatalf("respawn %d: %v", i+1, err)
+			}
+		}
 		run, waits := "seq 1 3000", false
 		if program != nil && program(i) != "" {
 			run, waits = program(i), true

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"go.uber.org/zap"
@@ -172,7 +173,7 @@ func (w *watches) evict() {
 func (w *watches) tendStream(ctx context.Context, s *stream, mod *Model) {
 	routes := *s.routes.Load()
 	if len(routes) == 0 && !w.owns(s) {
-		s.proc.Close()
+		w.end(ctx, s)
 		return
 	}
 	s.mu.Lock()
@@ -207,4 +208,36 @@ func (w *watches) owns(s *stream) bool {
 		}
 	}
 	return false
+}
+
+// end ends a stream client. A fragile server tells every control client that
+// this one has left, which is what must not happen while another attaches: the
+// door stays shut until tmux has noticed. The caller holds the turn.
+func (w *watches) end(ctx context.Context, s *stream) {
+	if !fragile(s.server.Version) {
+		s.proc.Close()
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, attachLimit)
+	defer cancel()
+	leave, err := w.m.door.pass(ctx)
+	s.proc.Close()
+	if err != nil {
+		return
+	}
+	defer leave()
+	select {
+	case <-s.ended:
+	case <-ctx.Done():
+		return
+	}
+	pid := strconv.Itoa(s.proc.PID())
+	for {
+		blocks, err := w.m.onStructure(ctx, controlmode.Request{
+			Commands: []controlmode.Command{controlmode.Cmd("list-clients", "-F", "#{client_pid}")}, Fence: true,
+		})
+		if err != nil || !slices.Contains(fields(blocks[0].Body), pid) || !pause(ctx, time.Millisecond) {
+			return
+		}
+	}
 }

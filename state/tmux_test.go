@@ -23,6 +23,7 @@ type testTmux struct {
 	t    testing.TB
 	bin  string
 	sock string
+	m    *Mirror // the newest one
 }
 
 // newTmux prepares a private socket; no server runs yet.
@@ -36,7 +37,7 @@ func newTmux(t testing.TB) *testTmux {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &testTmux{t, bin, filepath.Join(dir, "s")}
+	x := &testTmux{t: t, bin: bin, sock: filepath.Join(dir, "s")}
 	t.Cleanup(func() {
 		x.command("kill-server").Run()
 		os.RemoveAll(dir)
@@ -93,6 +94,7 @@ func (x *testTmux) mirror(change ...func(*Config)) *Mirror {
 		f(&cfg)
 	}
 	m := New(cfg)
+	x.m = m
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() { defer close(ended); m.Run(ctx) }()

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -47,6 +46,7 @@ type watch struct {
 type stream struct {
 	session controlmode.SessionID
 	proc    *controlmode.Process
+	ended   chan struct{} // closed when its process has ended
 	server  Server
 	// routes is replaced whole; the reader goroutine loads it for every line.
 	routes  atomic.Pointer[map[controlmode.PaneID]*Output]
@@ -219,7 +219,7 @@ func (w *watches) open(ctx context.Context, server Server, id controlmode.Sessio
 		return nil, fmt.Errorf("session %s: %w", id, err)
 	}
 	s = &stream{
-		session: id, server: server, muted: map[controlmode.PaneID]bool{},
+		session: id, server: server, ended: make(chan struct{}), muted: map[controlmode.PaneID]bool{},
 		noisy: map[controlmode.PaneID]struct{}{}, paused: map[controlmode.PaneID]struct{}{},
 	}
 	s.routes.Store(&map[controlmode.PaneID]*Output{})
@@ -238,6 +238,7 @@ func (w *watches) open(ctx context.Context, server Server, id controlmode.Sessio
 	w.streams[id] = s
 	w.wg.Go(func() {
 		err := w.m.runClient(runCtx, proc)
+		close(s.ended)
 		w.closed(s, err)
 	})
 	w.mu.Unlock()
@@ -336,6 +337,7 @@ func (w *watches) event(s *stream, e controlmode.Event) {
 
 // closed notes that a stream client has ended.
 func (w *watches) closed(s *stream, err error) {
+	w.m.stirred.Store(time.Now().UnixNano()) // tmux is about to tell of it
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.streams[s.session] == s {
@@ -353,70 +355,6 @@ func (w *watches) closed(s *stream, err error) {
 	w.poke()
 }
 
-// route makes out receive the pane's output on this client from the next line
-// on; nil stops it.
-func (s *stream) route(id controlmode.PaneID, out *Output) {
-	next := maps.Clone(*s.routes.Load())
-	if out == nil {
-		delete(next, id)
-	} else {
-		next[id] = out
-	}
-	s.routes.Store(&next)
-}
-
-// refreshClient changes the delivery of panes on this client, many in one command.
-func refreshClient(state string, ids ...controlmode.PaneID) controlmode.Command {
-	args := make([]string, 0, 2*len(ids))
-	for _, id := range ids {
-		args = append(args, "-A", id.String()+":"+state)
-	}
-	return controlmode.Cmd("refresh-client", args...)
-}
-
-// mute pauses panes nobody watches. tmux then neither sends nor queues their
-// output for this client.
-func (s *stream) mute(ctx context.Context, ids []controlmode.PaneID) error {
-	const most = 500 // keeps the line far below 64 kB
-	for len(ids) > 0 {
-		n := min(len(ids), most)
-		batch := ids[:n:n]
-		ids = ids[n:]
-		routes := *s.routes.Load()
-		batch = filter(batch, func(id controlmode.PaneID) bool { return routes[id] == nil })
-		s.mu.Lock()
-		for _, id := range batch {
-			s.muted[id] = true
-			delete(s.noisy, id)
-		}
-		s.mu.Unlock()
-		if len(batch) == 0 {
-			continue
-		}
-		if _, err := s.proc.Do(ctx, controlmode.Request{
-			Commands: []controlmode.Command{refreshClient("pause", batch...)}, Fence: true,
-		}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// unmute takes the command that makes the pane's output flow again, if it was
-// muted; the caller sends it in the line that begins the epoch.
-func (s *stream) unmute(id controlmode.PaneID) []controlmode.Command {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.noisy, id)
-	_, stopped := s.paused[id]
-	if !s.muted[id] && !stopped {
-		return nil
-	}
-	delete(s.muted, id)
-	delete(s.paused, id)
-	return []controlmode.Command{refreshClient("continue", id)}
-}
-
 // alive tells whether the server is there at this moment and is the one meant.
 func (w *watches) alive(ctx context.Context, server Server) error {
 	att := w.m.attachedNow()
@@ -425,16 +363,6 @@ func (w *watches) alive(ctx context.Context, server Server) error {
 	}
 	_, err := att.proc.Do(ctx, controlmode.Request{Commands: []controlmode.Command{controlmode.Cmd("display-message", "-p", "")}})
 	return err
-}
-
-func filter[T any](all []T, keep func(T) bool) []T {
-	var kept []T
-	for _, x := range all {
-		if keep(x) {
-			kept = append(kept, x)
-		}
-	}
-	return kept
 }
 
 func (w *watches) status(s *Status) {

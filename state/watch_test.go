@@ -361,11 +361,14 @@ func TestGapNotWatched(t *testing.T) {
 	x.unwatch(t, m)
 	x.run("send-keys", "-t", "%0", "-l", "unseen")
 	s, err := m.Since(within(t), 0, at, SinceOptions{})
-	if err != nil || s.Gap == nil || s.Gap.Reason != GapNotWatched || s.Cursor.Stream == at.Stream {
-		t.Fatalf("%+v, gap %+v, %v", s, s.Gap, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Gap == nil || s.Gap.Reason != GapNotWatched || s.Cursor.Stream == at.Stream {
+		t.Fatalf("%+v, gap %+v", s, s.Gap)
 	}
 	if again, err := m.Since(within(t), 0, s.Cursor, SinceOptions{}); err != nil || again.Gap != nil {
-		t.Fatalf("the gap is told again: %+v %v", again.Gap, err)
+		t.Fatalf("the gap is told again: %+v %v", again, err)
 	}
 	x.awaitNextSecond(t)
 	stop()
@@ -373,12 +376,33 @@ func TestGapNotWatched(t *testing.T) {
 	second := New(Config{Bin: x.bin, Socket: socketPath(x.sock), CursorFile: file})
 	defer x.runUntil(second)()
 	if s, err = second.Since(within(t), 0, s.Cursor, SinceOptions{}); err != nil || s.Gap != nil {
-		t.Fatalf("the stream is gone on with: gap %+v, %v", s.Gap, err)
+		t.Fatalf("the stream is gone on with: %+v, %v", s, err)
 	}
 	x.unwatch(t, second)
 	for reason, c := range map[GapReason]Cursor{GapNotWatched: s.Cursor, GapRestarted: at} {
-		if s, err := second.Since(within(t), 0, c, SinceOptions{}); err != nil || s.Gap == nil || s.Gap.Reason != reason {
-			t.Errorf("gap %+v, want %s: %v", s.Gap, reason, err)
+		s, err := second.Since(within(t), 0, c, SinceOptions{})
+		if err != nil {
+			t.Fatal(err)
 		}
+		if s.Gap == nil || s.Gap.Reason != reason {
+			t.Errorf("gap %+v, want %s", s.Gap, reason)
+		}
+	}
+}
+
+// A pane that is watched again as soon as it is not watched any more: our client
+// leaves while another comes, which must not bring down a fragile server.
+func TestUnwatchAndWatchAgain(t *testing.T) {
+	x := newTmux(t).start()
+	m := x.mirror()
+	pid := x.run("display-message", "-p", "#{pid}")
+	for range 40 {
+		if _, _, err := m.StartWatch(within(t), 0, CaptureRange{}); err != nil {
+			t.Fatal(err)
+		}
+		x.unwatch(t, m)
+	}
+	if now := x.run("display-message", "-p", "#{pid}"); now != pid {
+		t.Errorf("server %s instead of %s", now, pid)
 	}
 }

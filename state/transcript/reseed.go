@@ -79,12 +79,6 @@ func (t *Transcript) Reseed(s SeedState, why Reason) error {
 	return nil
 }
 
-// withText leaves out pairs of blank lines: on the screen of another process
-// they mean nothing.
-func withText(old []known, pairs [][2]int) [][2]int {
-	return slices.DeleteFunc(pairs, func(p [2]int) bool { return strings.TrimSpace(old[p[0]].text) == "" })
-}
-
 // olderRows is the number of history rows that the captures did not reach back
 // to: those before the line that their first line is.
 func olderRows(old []known, pairs [][2]int, history int) int {

@@ -69,3 +69,9 @@ func withTorn(pairs [][2]int, torn [2]int) [][2]int {
 	at, _ := slices.BinarySearchFunc(pairs, torn, func(a, b [2]int) int { return a[0] - b[0] })
 	return slices.Insert(pairs, at, torn)
 }
+
+// withText leaves out pairs of blank lines: on the screen of another process
+// they mean nothing.
+func withText(old []known, pairs [][2]int) [][2]int {
+	return slices.DeleteFunc(pairs, func(p [2]int) bool { return strings.TrimSpace(old[p[0]].text) == "" })
+}
