@@ -394,6 +394,6 @@ func (c *call) covered(ctx context.Context, shot *state.Snapshot, limit int) (*s
 	if err != nil || !ok {
 		return nil, c.missing(ctx, err, shot.Pane.ID.String())
 	}
-	text := newestRows(lines, limit).text
+	text := newestRows(c.redactRows(lines, shot.Width), limit).text
 	return &text, nil
 }

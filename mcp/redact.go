@@ -304,6 +304,16 @@ func (c *call) redactShot(ctx context.Context, id controlmode.PaneID, shot *stat
 	c.arrival.redacted.Add(int64(n))
 }
 
+// redactRows takes secrets out of the rows of a screen.
+func (c *call) redactRows(rows []string, width int) []string {
+	if c.policy.redact == nil {
+		return rows
+	}
+	rows, n := c.policy.redact.rows(nil, rows, nil, width)
+	c.arrival.redacted.Add(int64(n))
+	return rows
+}
+
 // holdBack is how long the end of a delta is held back that may be the beginning
 // of a secret, for the rest to come.
 const holdBack = 150 * time.Millisecond
