@@ -73,11 +73,7 @@ func TestGuardRefusesInput(t *testing.T) {
 	r.tmux("select-pane", "-e", "-t", "%0")
 	r.permits(inputTo(0, false))
 
-	r.tmux("respawn-pane", "-k", "-t", "%1", "exit 3")
-	// tmux knows first that it is dead, and a moment later of what.
-	r.until(func() bool {
-		return r.tmux("display-message", "-p", "-t", "%1", "#{pane_dead}#{pane_dead_status}") == "13"
-	})
+	r.exits("%1", 3)
 	r.permits(inputTo(1, true), "pane %1 is dead: its process has ended with status 3 at 20", "respawn_pane")
 	r.permits(endOfPane(1, false))
 

@@ -41,9 +41,17 @@ func callsOf(pane, window, session, text string) map[string][]args {
 			{"name": "status", "scope": "session", "target": text},
 			{"name": "@hostile", "scope": text},
 		},
-		"snapshot_pane": {{"paneId": pane}, {"paneId": pane, text + "x": 1}},
-		"send_keys":     {{"paneId": pane, "keys": text}, {"paneId": pane, "keys": text, "literal": true}, {"paneId": text, "keys": text}},
-		"paste_text":    {{"paneId": pane, "text": text}, {"paneId": text, "text": text}},
+		"snapshot_pane":    {{"paneId": pane}, {"paneId": pane, text + "x": 1}},
+		"signal_channel":   {{"channel": text + "x"}},
+		"wait_for_channel": {{"channel": text + "y", "timeoutMs": 1}},
+		"wait_for_text": {
+			{"paneId": pane, "timeoutMs": 1},
+			{"paneId": pane, "patterns": []string{"[^ ]+"}, "regex": true, "includeScreen": true, "timeoutMs": 1},
+			{"paneId": pane, "patterns": []string{text + "x"}, "stop": []string{text + "x"}, "timeoutMs": 1},
+			{"paneId": text, "cursor": text},
+		},
+		"send_keys":  {{"paneId": pane, "keys": text}, {"paneId": pane, "keys": text, "literal": true}, {"paneId": text, "keys": text}},
+		"paste_text": {{"paneId": pane, "text": text}, {"paneId": text, "text": text}},
 		sendBatchName: {
 			{"operations": []args{{"pane_id": pane, "keys": text}, {"session_name": text, "keys": text}, {"window_id": text, "keys": text}}, "on_error": "continue"},
 			{"operations": []args{{"pane_id": pane, "keys": text, text + "x": 1}}},
@@ -328,7 +336,9 @@ func TestX08EmptyResultsAreValid(t *testing.T) {
 		"get_tmux_variables": {"names": []string{"no_such_variable"}}, "get_server_info": nil,
 		"get_pane_info": {"paneId": "%0"}, "get_window_info": {"windowId": "@0"}, "get_session_info": {"session": "main"},
 		"find_pane_by_position": {"windowId": "@0", "corner": "top-left"},
-		"send_keys":             {"paneId": "%0", "keys": "", "enter": false}, "paste_text": {"paneId": "%0", "text": ""},
+		"wait_for_text":         {"paneId": "%0", "timeoutMs": 1},
+		"signal_channel":        {"channel": "d"}, "wait_for_channel": {"channel": "c"},
+		"send_keys": {"paneId": "%0", "keys": "", "enter": false}, "paste_text": {"paneId": "%0", "text": ""},
 		sendBatchName: {"operations": []args{}},
 		"move_window": {"windowId": "@0"}, "rename_session": {"session": "main", "name": "main"},
 		"rename_window": {"windowId": "@0", "name": ""}, "resize_pane": {"paneId": "%0"},
@@ -364,7 +374,13 @@ func TestX08EmptyResultsAreValid(t *testing.T) {
 			t.Errorf("%s is not called", name)
 			continue
 		}
+		if name == "wait_for_channel" {
+			r.tmux("wait-for", "-S", "c")
+		}
 		v := on.ok(name, a) // validates against the schema
+		if name == "wait_for_channel" {
+			r.tmux("wait-for", "-S", "c")
+		}
 		checkWire(t, name, on.frameOf(name, a))
 		if member := empty[name]; member != "" && length(v[member]) != 0 {
 			t.Errorf("%s: %s is %#v, which is not empty", name, member, v[member])

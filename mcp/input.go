@@ -154,6 +154,7 @@ func (c *call) send(ctx context.Context, in input) (*typed, error) {
 			return err
 		}
 		t.cursor = place(g.waited)
+		c.echoes(t.panes, in.text)
 		if in.text != "" {
 			p, _ := g.model.Pane(in.pane)
 			t.line = longestLine(in.text) > longLine && lineMode(p.TTY)
@@ -193,6 +194,13 @@ func (c *call) placeBefore(ctx context.Context, id controlmode.PaneID) (place fu
 		return at
 	}
 	return place, func() { cancel(); <-found }
+}
+
+// echoes has waits know the echo of a text that is about to be typed (W01).
+func (c *call) echoes(panes []controlmode.PaneID, text string) {
+	for _, id := range panes {
+		c.table.mirror.Typing(id, text)
+	}
 }
 
 // placeLimit is how long an input waits for its place; without one it is sent all

@@ -116,6 +116,7 @@ func (p *paste) run(ctx context.Context, c *call) error {
 	err := c.guard(ctx, inputTo(p.pane, p.force), func(g *guarded) error {
 		p.cohort = len(g.panes)
 		p.cursor = place(g.waited)
+		c.echoes([]controlmode.PaneID{p.pane}, p.text)
 		if p.text == "" && !p.enter {
 			return nil
 		}

@@ -62,12 +62,17 @@ const (
 	defaultLines = 200
 	// A client gives up after 60 s by default; waits end below that.
 	defaultWaitMax = 55 * time.Second
+	// defaultWait is for calls that do not say how long.
+	defaultWait = 25 * time.Second
+	// longWait is for calls whose client is told of their progress.
+	longWait = 10 * time.Minute
 )
 
 // limits bound the answers of one connection.
 type limits struct {
 	lines int           // rows and lines of one result
 	wait  time.Duration // longest wait
+	long  time.Duration // the same while the client is told of progress
 }
 
 // names is a set of tool names.
@@ -282,14 +287,15 @@ func (s *selections) start(t *table, cfg *PolicyConfig) error {
 			}
 		}
 	}
-	s.normal = limits{lines: defaultLines, wait: defaultWaitMax}
-	s.top = limits{lines: MaxLines, wait: defaultWaitMax}
+	s.normal = limits{lines: defaultLines, wait: defaultWaitMax, long: longWait}
+	s.top = limits{lines: MaxLines, wait: defaultWaitMax, long: longWait}
 	if n := cfg.MaxLines; n > 0 {
 		s.normal.lines, s.top.lines = min(n, MaxLines), min(n, MaxLines)
 	}
 	if d := cfg.MaxWait; d > 0 {
 		s.normal.wait = max(MinWait, min(d, MaxWait))
 		s.top.wait = s.normal.wait
+		s.normal.long, s.top.long = s.normal.wait, s.normal.wait
 	}
 	return nil
 }
@@ -351,7 +357,7 @@ func (s *selections) pick(env map[string]string) (*selection, error) {
 		sel.limits.lines = min(n, s.top.lines)
 	}
 	if d, ok := waitOf(env); ok {
-		sel.limits.wait = min(d, s.top.wait)
+		sel.limits.wait, sel.limits.long = min(d, s.top.wait), min(d, s.top.long)
 	}
 	return sel, nil
 }

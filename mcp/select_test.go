@@ -25,6 +25,17 @@ func selected(t *testing.T, tab *table, env map[string]string) []string {
 	return list
 }
 
+// toolsOf are the tools of toolsets that there are.
+func toolsOf(t *testing.T, sets ...toolset) (list []string) {
+	for _, row := range testTable(t, nil).byName {
+		if slices.Contains(sets, row.toolset) {
+			list = append(list, row.name)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
 func TestSelection(t *testing.T) {
 	all := selected(t, testTable(t, nil), nil)
 	reads := slices.DeleteFunc(slices.Clone(all), func(s string) bool { return !slices.Contains(membership[inspect], s) })
@@ -118,22 +129,22 @@ func TestLimitVariables(t *testing.T) {
 	for _, c := range []struct {
 		daemon, own env
 		lines       int
-		wait        time.Duration
+		wait, long  time.Duration
 	}{
-		{nil, nil, 200, 55 * time.Second},
-		{nil, env{envMaxLines: "10000", envWaitMax: "1000"}, 10_000, time.Second},
-		{nil, env{envMaxLines: "99999999999999999999", envWaitMax: "99999999999999999999"}, 10_000, 55 * time.Second},
-		{nil, env{envMaxLines: "junk", envWaitMax: "-1"}, 200, 55 * time.Second},
-		{nil, env{envMaxLines: "0", envWaitMax: "1"}, 200, time.Second},
-		{env{envMaxLines: "50", envWaitMax: "120001"}, nil, 50, 120 * time.Second},
-		{env{envMaxLines: "50"}, env{envMaxLines: "60"}, 50, 55 * time.Second},
-		{env{envMaxLines: "50"}, env{envMaxLines: "10"}, 10, 55 * time.Second},
+		{nil, nil, 200, 55 * time.Second, 10 * time.Minute},
+		{nil, env{envMaxLines: "10000", envWaitMax: "1000"}, 10_000, time.Second, time.Second},
+		{nil, env{envMaxLines: "99999999999999999999", envWaitMax: "99999999999999999999"}, 10_000, 55 * time.Second, 120 * time.Second},
+		{nil, env{envMaxLines: "junk", envWaitMax: "-1"}, 200, 55 * time.Second, 10 * time.Minute},
+		{nil, env{envMaxLines: "0", envWaitMax: "1"}, 200, time.Second, time.Second},
+		{env{envMaxLines: "50", envWaitMax: "120001"}, nil, 50, 120 * time.Second, 120 * time.Second},
+		{env{envMaxLines: "50"}, env{envMaxLines: "60"}, 50, 55 * time.Second, 10 * time.Minute},
+		{env{envMaxLines: "50"}, env{envMaxLines: "10"}, 10, 55 * time.Second, 10 * time.Minute},
 	} {
 		sel, err := testTable(t, c.daemon).open.now.Load().picks.of(&Caller{Hello: Hello{Env: c.own}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if sel.limits != (limits{c.lines, c.wait}) {
+		if sel.limits != (limits{c.lines, c.wait, c.long}) {
 			t.Errorf("%v %v: %+v", c.daemon, c.own, sel.limits)
 		}
 	}
@@ -160,7 +171,7 @@ func TestExcludedToolsLeaveTheBatch(t *testing.T) {
 	every := map[string]string{envToolsets: "", envTools: batchName, envExclude: strings.Join(nestable, ",")}
 	sel, err = tab.open.now.Load().picks.of(&Caller{Hello: Hello{Env: every}})
 	if err != nil || len(sel.tools) != 1 {
-		t.Fatalf("%v, %v", sel, err)
+		t.Fatalf("%v", err)
 	}
 	schema := validator(t, sel.tools[batchName].input)
 	for _, op := range []any{map[string]any{"tool": "list_panes"}, map[string]any{}, "x"} {

@@ -464,10 +464,8 @@ func TestS13SynchronizedPanesAreTold(t *testing.T) {
 func TestS14DeadPanes(t *testing.T) {
 	r := newRig(t, nil).start()
 	r.tmux("set-option", "-g", "remain-on-exit", "on")
-	id := r.tmux("new-window", "-d", "-P", "-F", "#{pane_id}", "-t", "main:", "exit 7")
-	r.until(func() bool {
-		return r.tmux("display-message", "-p", "-t", id, "#{pane_dead}#{pane_dead_status}") == "17"
-	})
+	id := r.tmux("new-window", "-d", "-P", "-F", "#{pane_id}", "-t", "main:", "cat")
+	r.exits(id, 7)
 	r.refused("send_keys", args{"paneId": id, "keys": "x"}, "pane "+id+" is dead", "status 7", " at 20", "respawn_pane")
 	r.refused("send_keys", args{"paneId": "%99", "keys": "x"}, "pane %99 does not exist", "%0 (main:w cat)")
 	r.refused("send_keys", args{"paneId": "%99999999999", "keys": "x"}, "does not exist")

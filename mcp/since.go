@@ -146,12 +146,9 @@ func (c *call) seedScreen(ctx context.Context, id controlmode.PaneID, r state.Ca
 
 // since reads on from a cursor.
 func (c *call) since(ctx context.Context, id controlmode.PaneID, a *sinceArgs) (*delta, error) {
-	from, err := state.ParseCursor(*a.Cursor)
+	from, err := c.cursor(ctx, id, *a.Cursor)
 	if err != nil {
-		return nil, &problem{reason: "the cursor was not issued by this server", hint: cursorHint}
-	}
-	if from.Stream.Pane() != id && c.arrival.see(ctx, from.Stream.Pane()) != nil {
-		return nil, &problem{reason: "the cursor was not issued by this server", hint: cursorHint}
+		return nil, err
 	}
 	opt := state.SinceOptions{
 		MaxLines: c.lines(a.MaxLines), MaxBytes: maxBytes(a.MaxBytes),
@@ -171,6 +168,16 @@ func (c *call) since(ctx context.Context, id controlmode.PaneID, a *sinceArgs) (
 		return nil, cursorProblem(err, id, from)
 	}
 	return &delta{Since: *s, cursor: &s.Cursor, streaming: true, raw: opt.Raw, wait: opt.Wait}, nil
+}
+
+// cursor reads a cursor that a caller has given for a pane. One of a pane that
+// does not exist for the caller is like one that was never issued.
+func (c *call) cursor(ctx context.Context, id controlmode.PaneID, text string) (state.Cursor, error) {
+	from, err := state.ParseCursor(text)
+	if err != nil || from.Stream.Pane() != id && c.arrival.see(ctx, from.Stream.Pane()) != nil {
+		return from, &problem{reason: "the cursor was not issued by this server", hint: cursorHint}
+	}
+	return from, nil
 }
 
 // rawCeiling keeps an answer of bytes, a third longer in base64, below the

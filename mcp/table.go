@@ -299,6 +299,7 @@ func newTable(mirror *state.Mirror, cfg ToolConfig) (*table, error) {
 	for _, row := range slices.Concat(listTools(), readTools(), searchTools(), optionTools(),
 		manageTools(),
 		teardownTools(),
+		waitTools(),
 		inputTools(),
 		createTools(),
 	) {

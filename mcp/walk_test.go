@@ -60,7 +60,8 @@ var (
 		"capture_pane.effectiveEnd", "capture_pane.effectiveStart", "capture_since.cursor",
 		"capture_since.gap", "capture_since.gap|.bytes", "capture_since.rawBase64",
 		"get_server_info.pid", "get_server_info.socketPath", "search_panes.matches[].cursor",
-		"show_environment.environment{}", "show_option.value",
+		"show_environment.environment{}", "show_option.value", "wait_for_text.cursor", "wait_for_text.matched",
+		"wait_for_text.streamFailure",
 	}
 	free = []string{
 		"call_read_tools_batch.results[].result|.content[]", "call_read_tools_batch.results[].result|.structuredContent{}",

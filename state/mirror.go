@@ -72,6 +72,8 @@ type Mirror struct {
 	journal Journal
 	looks   looks
 
+	channels channels
+
 	mu       sync.Mutex // guards the fields that follow
 	att      *attachment
 	changed  chan struct{} // closed and replaced when att or reason changes
@@ -110,6 +112,7 @@ func New(cfg Config) *Mirror {
 	}
 	m.reads.ask, m.reads.publish, m.reads.started = m.ask, m.publish, make(chan struct{})
 	m.watches.init(m)
+	m.channels.m = m
 	m.model.Store(&Model{superseded: make(chan struct{})})
 	return m
 }
@@ -126,6 +129,7 @@ func (m *Mirror) Run(ctx context.Context) error {
 	m.ended = true
 	m.mu.Unlock()
 	m.setDetached(ErrDetached)
+	m.channels.end()
 	wg.Wait()
 	return ctx.Err()
 }
@@ -191,7 +195,7 @@ func (m *Mirror) publish(next *Model) {
 func (m *Mirror) Model() *Model { return m.model.Load() }
 
 // nudge fills a channel of capacity 1 without waiting.
-func nudge(c chan struct{}) {
+func nudge(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
@@ -220,7 +224,10 @@ type Status struct {
 	Refreshes    uint64
 	StreamsOpen  int
 	WatchedPanes int
-	LogBytes     int64 // bytes held in byte logs
+	Followers    int    // waits for output that are under way
+	Looks        uint64 // how often they have looked at output
+	Channels     int    // processes that wait for a channel
+	LogBytes     int64  // bytes held in byte logs
 	Unknown      uint64
 	LastError    string
 }
@@ -229,6 +236,7 @@ type Status struct {
 func (m *Mirror) Status() Status {
 	s := Status{Refreshes: m.reads.count.Load(), Unknown: m.unknown.Load()}
 	m.watches.status(&s)
+	s.Channels = m.channels.count()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s.Attached, s.Since, s.LastError = m.att != nil, m.since, m.lastErr

@@ -38,6 +38,11 @@ type Output struct {
 	// came before is not kept. 0 if it was not.
 	resumed int64
 	wake    chan struct{}
+	// Readers that stay: while there are any the log counts as used.
+	readers map[chan<- struct{}]struct{}
+	// typed are the newest lines that this daemon has typed.
+	typed    []typedText
+	typedSeq int
 
 	// text is nil until the first screen is known. While held is not negative,
 	// text stands at that offset and waits for the screen tmux has there; what
@@ -254,6 +259,27 @@ func (o *Output) wakeLocked() {
 		close(o.wake)
 		o.wake = nil
 	}
+	for r := range o.readers {
+		nudge(r)
+	}
+}
+
+// join has a channel nudged at every change until leave. It must have room for
+// one.
+func (o *Output) join(wake chan struct{}) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.readers == nil {
+		o.readers = map[chan<- struct{}]struct{}{}
+	}
+	o.readers[wake] = struct{}{}
+}
+
+func (o *Output) leave(wake chan struct{}) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.readers, wake)
+	o.used = time.Now()
 }
 
 // changed returns the channel closed at the next change.
@@ -297,6 +323,9 @@ func (o *Output) touch(now time.Time) {
 func (o *Output) lastUse() time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if len(o.readers) > 0 {
+		return time.Now()
+	}
 	return o.used
 }
 

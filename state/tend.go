@@ -129,6 +129,11 @@ func (w *watches) drop(ctx context.Context, id controlmode.PaneID, p *watch, exi
 		p.forget()
 	}
 	w.mu.Unlock()
+	if s != nil && !exists {
+		// The pane may have gone before all it printed has come: two connections
+		// tell of the two.
+		s.ask(ctx, controlmode.Request{Commands: []controlmode.Command{controlmode.Cmd("display-message", "-p", "")}, Fence: true})
+	}
 	p.out.finish(life, GapNotWatched)
 	if s == nil {
 		return

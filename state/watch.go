@@ -24,6 +24,9 @@ type watches struct {
 	by    maker         // of the streams of this life of the daemon
 	bytes atomic.Int64  // of memory in all logs, within a step of each
 
+	followers atomic.Int64
+	looks     atomic.Uint64
+
 	mu      sync.Mutex // guards the fields that follow
 	life    ServerID   // the outputs are of this server
 	panes   map[controlmode.PaneID]*watch
@@ -369,4 +372,5 @@ func (w *watches) status(s *Status) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s.StreamsOpen, s.WatchedPanes, s.LogBytes = len(w.streams), len(w.panes), w.bytes.Load()
+	s.Followers, s.Looks = int(w.followers.Load()), w.looks.Load()
 }
