@@ -123,6 +123,22 @@ func (p *policy) within(m *state.Model) *state.Model {
 	return m.Within(p.sees)
 }
 
+// progress is what tools report through. A report can be of what a pane prints,
+// and is not looked at again: where only some sessions exist it says nothing, as
+// the pane may have left them meanwhile, and secrets are taken out of it.
+func (p *policy) progress(tell func(string)) func(string) {
+	switch {
+	case tell == nil || p.sees == nil && p.redact == nil:
+		return tell
+	case p.sees != nil:
+		return func(string) { tell("") }
+	}
+	return func(message string) {
+		message, _ = p.redact.text(message)
+		tell(message)
+	}
+}
+
 // matcher makes the test for session names, nil if all match.
 func matcher(patterns []string) func(string) bool {
 	if patterns == nil {

@@ -320,15 +320,34 @@ const holdBack = 150 * time.Millisecond
 
 // readSince is Mirror.Since without secrets.
 func (c *call) readSince(ctx context.Context, id controlmode.PaneID, from state.Cursor, opt state.SinceOptions) (*state.Since, error) {
-	r := c.policy.redact
-	if r == nil {
-		return c.table.mirror.Since(ctx, id, from, opt)
-	}
-	if opt.Raw {
+	if c.policy.redact != nil && opt.Raw {
 		return nil, &problem{
 			reason: "raw is not available on this socket: it takes secrets out of text, and bytes may hide them",
 			hint:   "Leave raw out.",
 		}
+	}
+	return c.redactSince(from, opt, func(opt state.SinceOptions) (*state.Since, error) {
+		s, err := c.table.mirror.Since(ctx, id, from, opt)
+		if c.policy.redact == nil || err != nil || s.More || !c.policy.redact.unfinished(s.Text) {
+			return s, err
+		}
+		opt.Wait, opt.Settle = 0, 0
+		t := time.NewTimer(holdBack)
+		defer t.Stop()
+		select {
+		case <-t.C:
+			return c.table.mirror.Since(ctx, id, from, opt)
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	})
+}
+
+// redactSince takes secrets out of what read finds after a cursor.
+func (c *call) redactSince(from state.Cursor, opt state.SinceOptions, read func(state.SinceOptions) (*state.Since, error)) (*state.Since, error) {
+	r := c.policy.redact
+	if r == nil {
+		return read(opt)
 	}
 	// Cut afterwards: the part of a secret that a limit leaves would look like
 	// none.
@@ -336,44 +355,46 @@ func (c *call) readSince(ctx context.Context, id controlmode.PaneID, from state.
 	if !opt.Oldest {
 		whole.MaxLines, whole.MaxBytes = 0, 0
 	}
-	s, err := c.table.mirror.Since(ctx, id, from, whole)
-	if err == nil && r.unfinished(s.Text) && !s.More {
-		whole.Wait, whole.Settle = 0, 0
-		t := time.NewTimer(holdBack)
-		defer t.Stop()
-		select {
-		case <-t.C:
-			s, err = c.table.mirror.Since(ctx, id, from, whole)
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-	}
+	found, err := read(whole)
 	if err != nil {
 		return nil, err
 	}
+	s := *found
 	var n int
 	s.Text, n = r.delta(from.String(), s.ContinuesLine, s.Text, s.Cursor.String())
 	c.arrival.redacted.Add(int64(n))
-	if !opt.Oldest {
-		limit := opt.MaxLines
-		if limit <= 0 {
-			limit = MaxLines
-		}
-		cut := newest(s.Text, limit)
-		s.DroppedLines += cut.dropped
-		s.OmittedBytes += cut.omitted
-		s.Lines = min(s.Lines, limit)
-		s.Text = cut.text
-		if opt.MaxBytes > 0 && len(s.Text) > opt.MaxBytes {
-			short := tail(s.Text, opt.MaxBytes)
-			s.OmittedBytes += len(s.Text) - len(short)
-			s.Text = short
-		}
-		if cut.dropped > 0 || s.OmittedBytes > 0 {
-			s.ContinuesLine = false
-		}
+	if opt.Oldest {
+		return &s, nil
 	}
-	return s, nil
+	limit := opt.MaxLines
+	if limit <= 0 {
+		limit = MaxLines
+	}
+	cut := newest(s.Text, limit)
+	s.DroppedLines += cut.dropped
+	s.OmittedBytes += cut.omitted
+	s.Lines = min(s.Lines, limit)
+	s.Text = cut.text
+	if opt.MaxBytes > 0 && len(s.Text) > opt.MaxBytes {
+		short := tail(s.Text, opt.MaxBytes)
+		s.OmittedBytes += len(s.Text) - len(short)
+		s.Text = short
+	}
+	if cut.dropped > 0 || s.OmittedBytes > 0 {
+		s.ContinuesLine = false
+	}
+	return &s, nil
+}
+
+// redactText takes secrets out of a line of output that stands for itself.
+func (c *call) redactText(s string) string {
+	r := c.policy.redact
+	if r == nil {
+		return s
+	}
+	s, n := replace(s, 0, find(s, r.detectors, r.beginnings))
+	c.arrival.redacted.Add(int64(n))
+	return s
 }
 
 // began remembers what a first read showed, for the delta that goes on from it.

@@ -363,7 +363,7 @@ func (t *table) call(ctx context.Context, caller *Caller, name string, args json
 		return t.failure(ctx, err)
 	}
 	defer end()
-	c := &call{table: t, caller: caller, policy: p, sel: sel, progress: progress, arrival: p.arrive(t.mirror, row.tables)}
+	c := &call{table: t, caller: caller, policy: p, sel: sel, progress: p.progress(progress), arrival: p.arrive(t.mirror, row.tables)}
 	if err := c.begin(row); err != nil {
 		return t.failure(ctx, err)
 	}
