@@ -42,9 +42,10 @@ func TestForeignClients(t *testing.T) {
 	for _, kind := range []string{"sdk1", "sdk2-2025", "sdk2-2026"} {
 		for _, way := range []string{"stdio", "socket"} {
 			pane := x.run("new-window", "-d", "-P", "-F", "#{pane_id}", "cat")
+			shell := x.run("new-window", "-d", "-P", "-F", "#{pane_id}", "HISTFILE= exec bash --norc -i")
 			t.Run(kind+"/"+way, func(t *testing.T) {
 				t.Parallel()
-				out, err := node(t, modules, append(slices.Clone(env), "CAT_PANE="+pane), "talk.mjs", kind, way)
+				out, err := node(t, modules, append(slices.Clone(env), "CAT_PANE="+pane, "SHELL_PANE="+shell), "talk.mjs", kind, way)
 				if err != nil {
 					t.Fatalf("%v\n%s", err, out)
 				}

@@ -23,18 +23,22 @@ func callsOf(pane, window, session, text string) map[string][]args {
 		"capture_since":         {{"paneId": pane}, {"paneId": pane, "cursor": text}},
 		"find_pane_by_position": {{"windowId": window, "corner": "top-left"}, {"windowId": window, "corner": text}},
 		"get_pane_info":         {{"paneId": pane}, {"paneId": text}},
+		"get_run":               {{"runId": text}},
 		"get_server_info":       {nil},
 		"get_session_info":      {{"session": session}, {"session": text}, {"sessionName": text}},
 		"get_tmux_variables": {
 			{"names": []string{"pane_title", "window_name", "session_name", "pane_current_path", "host"}, "paneId": pane}, {"names": text},
 		},
-		"get_window_info":  {{"windowId": window}, {"windowId": text}},
-		"list_panes":       {nil, {"session": text}},
-		"list_sessions":    {nil},
-		"list_windows":     {nil, {"session": session}, {"session": text}},
-		"search_panes":     {{"pattern": "."}, {"pattern": ".", "regex": true}, {"pattern": text + "x", "regex": true}, {"pattern": text + "x"}},
-		"show_environment": {nil, {"session": session}, {"session": text}},
-		"show_hooks":       {nil, {"session": session}},
+		"get_window_info":   {{"windowId": window}, {"windowId": text}},
+		"list_panes":        {nil, {"session": text}},
+		"interrupt_run":     {{"runId": text}, {"runId": "x", "signal": text}},
+		"list_runs":         {nil, {"paneId": pane}, {"paneId": text}},
+		"list_sessions":     {nil},
+		"list_windows":      {nil, {"session": session}, {"session": text}},
+		"run_shell_command": {{"paneId": pane, "command": text}, {"paneId": text, "command": text}},
+		"search_panes":      {{"pattern": "."}, {"pattern": ".", "regex": true}, {"pattern": text + "x", "regex": true}, {"pattern": text + "x"}},
+		"show_environment":  {nil, {"session": session}, {"session": text}},
+		"show_hooks":        {nil, {"session": session}},
 		"show_option": {
 			{"name": "@hostile", "scope": "session", "target": session},
 			{"name": text + "x"},
@@ -321,6 +325,8 @@ func TestX08EmptyResultsAreValid(t *testing.T) {
 		"new-window", "-d", "-t", "main:", "cat", ";", "new-session", "-d", "-s", "gone", "cat", ";", // to be ended
 		"new-session", "-d", "-s", "stays", "-x", "80", "-y", "24", "cat")
 	cursor := r.ok("capture_since", args{"paneId": "%0"})["cursor"]
+	shell := r.shellPane(plainBash)
+	run := r.runs(shell, "true")["runId"]
 	for _, name := range strings.Split(r.tmux("show-environment", "-t", "main"), "\n") {
 		name, _, _ = strings.Cut(strings.TrimPrefix(name, "-"), "=")
 		r.tmux("set-environment", "-t", "main", "-u", name)
@@ -348,7 +354,9 @@ func TestX08EmptyResultsAreValid(t *testing.T) {
 		"set_pane_title": {"paneId": "%0", "title": ""}, "set_synchronize_panes": {"windowId": "@0", "enabled": false},
 		"swap_pane":      {"paneId": "%0", "otherPaneId": "%0"},
 		"create_session": nil, "create_window": {"session": "main"}, "split_window": {"paneId": "%4"},
-		"respawn_pane":          {"paneId": "%4", "killFirst": true},
+		"respawn_pane":      {"paneId": "%4", "killFirst": true},
+		"run_shell_command": {"paneId": shell, "command": "true"}, "get_run": {"runId": run},
+		"interrupt_run": {"runId": run}, "list_runs": {"paneId": "%0"},
 		"clear_pane_scrollback": {"paneId": "%0"}, "kill_pane": {"paneId": "%1"}, "kill_window": {"windowId": "@2"},
 		"kill_session": {"session": "gone"},
 		batchName: {"operations": []args{
@@ -360,6 +368,7 @@ func TestX08EmptyResultsAreValid(t *testing.T) {
 	for tool, member := range map[string]string{
 		"list_sessions": "sessions", "list_windows": "windows", "list_panes": "panes", "search_panes": "matches",
 		"show_environment": "environment", "show_hooks": "hooks", "capture_since": "text", "capture_pane": "text",
+		"run_shell_command": "output", "get_run": "output", "list_runs": "runs",
 		sendBatchName: "results",
 	} {
 		empty[tool] = member

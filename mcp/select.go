@@ -33,7 +33,7 @@ var retired = []string{"LIBTMUX_SAFETY", "LIBTMUX_MCP_TOOLS", "LIBTMUX_SOCKET_NA
 var membership = map[toolset][]string{
 	inspect: {
 		"call_read_tools_batch", "capture_pane", "capture_since", "find_pane_by_position", "get_pane_info",
-		"get_server_info", "get_session_info", "get_tmux_variables", "get_window_info", "list_panes", "list_sessions",
+		"get_run", "get_server_info", "get_session_info", "get_tmux_variables", "get_window_info", "list_panes", "list_runs", "list_sessions",
 		"list_windows", "search_panes", "show_environment", "show_hooks", "show_option", "snapshot_pane",
 		"wait_for_text",
 	},
@@ -43,7 +43,7 @@ var membership = map[toolset][]string{
 		"swap_pane", "wait_for_channel",
 	},
 	execute: {
-		"create_session", "create_window", "paste_text", "respawn_pane", "run_shell_command", "send_keys",
+		"create_session", "create_window", "interrupt_run", "paste_text", "respawn_pane", "run_shell_command", "send_keys",
 		"send_keys_batch", "set_synchronize_panes", "split_window",
 	},
 	teardown: {"clear_pane_scrollback", "kill_pane", "kill_session", "kill_window"},

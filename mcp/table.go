@@ -302,6 +302,7 @@ func newTable(mirror *state.Mirror, cfg ToolConfig) (*table, error) {
 		waitTools(),
 		inputTools(),
 		createTools(),
+		runTools(),
 	) {
 		t.byName[row.name] = row.advertisedAs(false)
 	}

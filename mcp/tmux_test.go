@@ -53,6 +53,7 @@ func newRigOn(t testing.TB, bin string, env map[string]string) *rig {
 	socket := controlmode.Socket{Path: r.sock}
 	m := state.New(state.Config{
 		Bin: r.bin, Socket: socket, Log: zaptest.NewLogger(t), Server: state.ServerConfig{File: os.DevNull},
+		RunDir: filepath.Join(dir, "runs"),
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -73,7 +74,7 @@ func (r *rig) start() *rig {
 
 func (r *rig) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(r.bin, append([]string{"-u", "-S", r.sock, "-f", "/dev/null"}, args...)...)
-	cmd.Env = append(os.Environ(), "TMUX=", "TERM=xterm")
+	cmd.Env = append(os.Environ(), "TMUX=", "TERM=xterm", "HISTFILE=/dev/null", "fish_history=")
 	return cmd
 }
 
@@ -440,12 +441,12 @@ func (r *rig) exits(pane string, status int) {
 	for range 10 {
 		r.tmux("respawn-pane", "-k", "-t", pane, fmt.Sprint("exit ", status))
 		for end := time.Now().Add(2 * time.Second); time.Now().Before(end); {
-			if r.tmux("display-message", "-p", "-t", pane, "#{pane_dead}#{pane_dead_status}") == fmt.Sprint(1, status) {
+			if r.tmux("display-message", "-p", "-t", pane, "#{pane_dead}#{pane_dead_status}") == fmt.Sprintf("1%d", status) {
 				return
 			}
 		}
 	}
-	r.Fatal("tmux tells no status")
+	r.Fatalf("tmux tells no status: %s", r.tmux("list-panes", "-a", "-F", "#{pane_id} dead=#{pane_dead} status=#{pane_dead_status} signal=#{pane_dead_signal} pid=#{pane_pid} #{pane_dead_time}"))
 }
 
 func TestCaptureSince(t *testing.T) {

@@ -39,6 +39,18 @@
 // the line of the write begins with a command that fails, and ends the line,
 // unless all that the Preflight saw is so still.
 //
+// # Runs
+//
+// A run is a command that was typed into a pane's own shell and is followed to
+// its end (design, promise P5). The command is staged in a private file; the
+// line that is typed names the file (wrapper.go). Two marks in the pane's output
+// tell its start and its end with the exit status, and a file tells the status
+// too, for when the mark is lost (runfiles.go). A tap on the pane's Output finds
+// the marks in the raw bytes and keeps what lies between (tap.go); one goroutine
+// per run decides which mark to believe and sees what prints none: a stopped
+// command, a killed one, a pane that has gone (runend.go). Whoever is about to
+// type asks what the pane waits for (waiting.go, ready.go).
+//
 // # Invariants
 //
 //  1. At most one refresh is under way, and only it publishes models.
@@ -46,7 +58,8 @@
 //  3. Only the reader goroutine of a pane's owner appends to its Output.
 //  4. What is watched changes only in the hands of whoever holds the turn.
 //  5. No lock is held while tmux is asked, and none while taking another, but
-//     watches.mu, under which an Output's or a stream's may be taken.
+//     watches.mu, under which an Output's or a stream's may be taken, and runs.mu,
+//     under which a run's may, and under that an Output's.
 //  6. A write to tmux is never repeated; a read may be, on a new attachment.
 //
 // # Who may call

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -27,8 +28,11 @@ func look(leader int, tty string) *sample {
 	case err != nil:
 		s.problem = fmt.Sprintf("process %d cannot be read: %v", leader, err)
 		return s
-	case p.state == 'Z' || p.terminal == 0 || p.foreground <= 0:
+	case p.state == 'Z':
 		s.gone = true
+		return s
+	case p.terminal == 0 || p.foreground <= 0: // just forked: tmux has not let it go yet
+		s.starting = true
 		return s
 	}
 	if s.term, err = readTermios(tty, p.terminal); err != nil {
@@ -43,6 +47,9 @@ func look(leader int, tty string) *sample {
 			s.group = append(s.group, *k)
 		}
 	}
+	if len(s.group) == 1 {
+		s.group[0].copied = copied(&s.group[0], kin)
+	}
 	if len(s.group) == 0 { // a child of nobody in the pane: it was left behind by its parent
 		s.group = groupMembers(s.leader, p.terminal)
 	}
@@ -52,6 +59,18 @@ func look(leader int, tty string) *sample {
 		}
 	}
 	return s
+}
+
+// copied tells whether a process runs the program of its parent with the same
+// arguments, as the subshell of an interactive shell does.
+func copied(p *process, kin []*process) bool {
+	for _, k := range kin {
+		if k.pid == p.parent && k.group != p.group {
+			k.describe()
+			return k.exe == p.exe && slices.Equal(k.args, p.args)
+		}
+	}
+	return false
 }
 
 // lookBehind finds the terminal that a relay passes keys on to, if its processes
@@ -207,4 +226,29 @@ func groupMembers(group int, terminal uint64) []process {
 		}
 	}
 	return all
+}
+
+// foregroundOf tells which process group has the terminal of a process, and the
+// process's own group; ok is false if it has none or may not be read.
+func foregroundOf(pid int) (foreground, own int, ok bool) {
+	p, err := readProcess(pid)
+	if err != nil || p.state == 'Z' || p.foreground <= 0 {
+		return 0, 0, false
+	}
+	return p.foreground, p.group, true
+}
+
+// stoppedIn tells whether a process of a group on the terminal of a process is
+// stopped.
+func stoppedIn(group, pid int) bool {
+	p, err := readProcess(pid)
+	if err != nil || group == 0 {
+		return false
+	}
+	for _, q := range groupMembers(group, p.terminal) {
+		if q.state == 'T' || q.state == 't' {
+			return true
+		}
+	}
+	return false
 }

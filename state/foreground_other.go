@@ -6,3 +6,7 @@ package state
 func look(int, string) *sample {
 	return &sample{problem: "what a program waits for cannot be told on this system"}
 }
+
+func foregroundOf(int) (foreground, own int, ok bool) { return 0, 0, false }
+
+func stoppedIn(int, int) bool { return false }

@@ -50,6 +50,10 @@ type Config struct {
 	// CursorFile is where it is kept, from one daemon to the next, at which
 	// places cursors stand; "" for nowhere. Its directory must exist.
 	CursorFile string
+	// RunDir is where commands of runs are staged, a directory of mode 0700 on a
+	// local file system, its path without special characters; "" for
+	// RunDirectory. It is made when the first run needs it.
+	RunDir string
 	// Server is for the server that Start starts.
 	Server ServerConfig
 	Log    *zap.Logger // nil for none
@@ -71,6 +75,7 @@ type Mirror struct {
 	watches watches
 	journal Journal
 	looks   looks
+	runs    runs
 
 	channels channels
 
@@ -112,6 +117,7 @@ func New(cfg Config) *Mirror {
 	}
 	m.reads.ask, m.reads.publish, m.reads.started = m.ask, m.publish, make(chan struct{})
 	m.watches.init(m)
+	m.runs.init(m, cfg.RunDir)
 	m.channels.m = m
 	m.model.Store(&Model{superseded: make(chan struct{})})
 	return m
@@ -124,11 +130,13 @@ func (m *Mirror) Run(ctx context.Context) error {
 	m.reads.start(ctx, &wg)
 	wg.Go(func() { m.watches.run(ctx) })
 	wg.Go(func() { m.follow(ctx) })
+	m.runs.start(ctx)
 	m.stayAttached(ctx)
 	m.mu.Lock()
 	m.ended = true
 	m.mu.Unlock()
 	m.setDetached(ErrDetached)
+	m.runs.wait()
 	m.channels.end()
 	wg.Wait()
 	return ctx.Err()

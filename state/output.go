@@ -52,6 +52,8 @@ type Output struct {
 	ends  []int64 // where the chunks end that came meanwhile: cursors may stand there
 	stale bool    // text must be started again before it is read
 
+	taps []*tap // of runs in the pane
+
 	counted int64 // bytes of memory, as last told
 
 	audits, misses int       // screens compared, and found different
@@ -122,6 +124,9 @@ func (o *Output) epochLocked(server ServerID, reason GapReason) Cursor {
 		o.ring.append([]byte{0}, o.budget)
 		if o.text != nil {
 			o.text.Skip(1)
+		}
+		for _, t := range o.taps {
+			t.broken()
 		}
 	}
 	var salt [4]byte
@@ -214,6 +219,9 @@ func (o *Output) append(b []byte) (grew int64) {
 	defer o.mu.Unlock()
 	if !o.open || len(b) == 0 {
 		return 0
+	}
+	for _, t := range o.taps {
+		t.feed(o.ring.end, b)
 	}
 	o.ring.append(b, o.budget)
 	if o.held >= 0 {

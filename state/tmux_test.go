@@ -47,7 +47,7 @@ func newTmux(t testing.TB) *testTmux {
 
 func (x *testTmux) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(x.bin, append([]string{"-u", "-S", x.sock, "-f", "/dev/null"}, args...)...)
-	cmd.Env = append(os.Environ(), "TMUX=", "TERM=xterm")
+	cmd.Env = append(os.Environ(), "TMUX=", "TERM=xterm", "HISTFILE=/dev/null", "fish_history=")
 	return cmd
 }
 

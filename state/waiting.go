@@ -63,6 +63,7 @@ type process struct {
 	// blocked names the kernel function the process sleeps in; "" or "0" while
 	// it runs, and where it may not be read.
 	blocked string
+	copied  bool // it looks like a subshell: its parent is the same program with the same arguments
 }
 
 // sample is one look at the terminal of a pane. It holds everything that
@@ -70,6 +71,7 @@ type process struct {
 type sample struct {
 	problem   string // why there is nothing to decide by, "" if there is
 	gone      bool   // no process has the terminal
+	starting  bool   // the process has not got the terminal yet
 	tty       string
 	term      termios
 	group     []process // the foreground group, without zombies
@@ -82,6 +84,10 @@ type sample struct {
 // readsTerminal is the kernel function that a read of a terminal sleeps in. It
 // is a hint only: reads of sockets sleep there, too.
 const readsTerminal = "wait_woken"
+
+// polls is the one that poll and select sleep in. BusyBox ash polls for its read
+// builtin (1.35); other shells just read.
+const polls = "poll_schedule_timeout"
 
 // youngest is the process of the group that was started last and has no child in
 // it: what runs now, as tmux would name it.
@@ -125,8 +131,12 @@ func (s *sample) stopped() bool {
 // the foreground group who reads it.
 func classify(s *sample) Waiting {
 	w := Waiting{tty: s.tty, group: s.leader, Relayed: s.relayed, screen: s.alternate}
-	if s.problem != "" {
+	switch {
+	case s.problem != "":
 		w.For, w.Evidence = WaitsUnknown, s.problem
+		return w
+	case s.starting:
+		w.For, w.Evidence = WaitsBusy, "the program is being started"
 		return w
 	}
 	p := s.youngest()
@@ -139,7 +149,8 @@ func classify(s *sample) Waiting {
 	}
 	w.Program, w.pid = programName(p), s.leader
 	shell := shellOf(p)
-	alone := len(s.group) == 1 && shell != "" && interactive(shell, p.args)
+	// ksh93 uses its line editor for read, too, where a subshell gives that away.
+	alone := len(s.group) == 1 && shell != "" && interactive(shell, p.args) && (shell != ShellKsh || !p.copied)
 	switch t := s.term; {
 	case s.stopped():
 		w.For = WaitsBusy
@@ -155,7 +166,7 @@ func classify(s *sample) Waiting {
 		w.Evidence = w.Program + " reads a line without echo"
 	case !t.canonical:
 		w.For, w.Evidence = keys(s, w.Program, shell)
-	case s.blockedIn(readsTerminal):
+	case s.blockedIn(readsTerminal), shell == ShellAsh && strings.HasPrefix(p.blocked, polls):
 		w.For = WaitsLine
 		w.Evidence = w.Program + " reads a line"
 	default:

@@ -15,7 +15,7 @@ var (
 	relay    = termios{quoteKey: true}
 )
 
-const polls = "poll_schedule_timeout.constprop.0"
+const polling = polls + ".constprop.0"
 
 // proc makes a process of group 100.
 func proc(pid, parent int, exe, blocked string, args ...string) process {
@@ -31,7 +31,7 @@ func running(p process) process {
 }
 
 func TestClassify(t *testing.T) {
-	bash := proc(100, 1, "/usr/bin/bash", polls, "-bash")
+	bash := proc(100, 1, "/usr/bin/bash", polling, "-bash")
 	tests := []struct {
 		name  string
 		term  termios
@@ -46,8 +46,8 @@ func TestClassify(t *testing.T) {
 		{"bash builtin loop", cooked, []process{running(bash)}, false, WaitsBusy, ""},
 		{"bash read", cooked, []process{proc(100, 1, "/usr/bin/bash", "wait_woken", "bash")}, false, WaitsLine, ""},
 		{"bash read -s", hidden, []process{proc(100, 1, "/usr/bin/bash", "wait_woken", "bash")}, false, WaitsPassword, ""},
-		{"bash script with read -e", readline, []process{proc(100, 1, "/usr/bin/bash", polls, "bash", "./ask.sh")}, false, WaitsLine, ""},
-		{"bash -c with read -e", readline, []process{proc(100, 1, "/usr/bin/bash", polls, "bash", "-c", "read -e x")}, false, WaitsLine, ""},
+		{"bash script with read -e", readline, []process{proc(100, 1, "/usr/bin/bash", polling, "bash", "./ask.sh")}, false, WaitsLine, ""},
+		{"bash -c with read -e", readline, []process{proc(100, 1, "/usr/bin/bash", polling, "bash", "-c", "read -e x")}, false, WaitsLine, ""},
 		{
 			"bash read -n1",
 			termios{echo: true, signals: true, newline: true, quoteKey: true, output: true},
@@ -63,21 +63,27 @@ func TestClassify(t *testing.T) {
 		{"zsh prompt", zle, []process{proc(100, 1, "/usr/bin/zsh", "wait_woken", "zsh")}, false, WaitsPrompt, ShellZsh},
 		{"zsh after an upgrade", zle, []process{proc(100, 1, "/usr/bin/zsh-5.9 (deleted)", "wait_woken", "zsh")}, false, WaitsPrompt, ShellZsh},
 		{"less: zsh's bits", zle, []process{proc(100, 1, "/usr/bin/less", "wait_woken", "less")}, true, WaitsFullscreen, ""},
-		{"fish prompt", termios{signals: true, quoteKey: true, output: true}, []process{proc(100, 1, "/usr/bin/fish", polls, "fish")}, false, WaitsPrompt, ShellFish},
-		{"ksh93 prompt", termios{output: true}, []process{proc(100, 1, "/usr/bin/ksh93", polls, "ksh")}, false, WaitsPrompt, ShellKsh},
+		{"fish prompt", termios{signals: true, quoteKey: true, output: true}, []process{proc(100, 1, "/usr/bin/fish", polling, "fish")}, false, WaitsPrompt, ShellFish},
+		{"ksh93 prompt", termios{output: true}, []process{proc(100, 1, "/usr/bin/ksh93", polling, "ksh")}, false, WaitsPrompt, ShellKsh},
+		{"ksh93 read in a subshell", termios{output: true}, []process{func() process {
+			p := proc(100, 1, "/usr/bin/ksh93", polling, "ksh")
+			p.copied = true
+			return p
+		}()}, false, WaitsLine, ""},
 		{"mksh prompt", termios{output: true}, []process{proc(100, 1, "/usr/bin/mksh", "wait_woken", "mksh")}, false, WaitsPrompt, ShellMksh},
 		{
 			"ash prompt",
 			termios{newline: true, quoteKey: true, output: true},
-			[]process{proc(100, 1, "/usr/bin/busybox", polls, "busybox", "ash", "-i")},
+			[]process{proc(100, 1, "/usr/bin/busybox", polling, "busybox", "ash", "-i")},
 			false, WaitsPrompt, ShellAsh,
 		},
 		{
 			"busybox top: ash's bits and executable",
 			termios{newline: true, quoteKey: true, output: true},
-			[]process{proc(100, 1, "/usr/bin/busybox", polls, "busybox", "top")},
+			[]process{proc(100, 1, "/usr/bin/busybox", polling, "busybox", "top")},
 			false, WaitsFullscreen, "",
 		},
+		{"ash read", cooked, []process{proc(100, 1, "/usr/bin/busybox", polling, "busybox", "ash")}, false, WaitsLine, ""},
 		{"dash prompt", cooked, []process{proc(100, 1, "/usr/bin/dash", "wait_woken", "sh", "-i")}, false, WaitsPrompt, ShellDash},
 		{"dash busy", cooked, []process{running(proc(100, 1, "/usr/bin/dash", "", "dash"))}, false, WaitsBusy, ""},
 		{"dash waits for a child", cooked, []process{proc(100, 1, "/usr/bin/dash", "do_wait", "dash")}, false, WaitsBusy, ""},
@@ -96,21 +102,21 @@ func TestClassify(t *testing.T) {
 			[]process{proc(100, 1, "/usr/bin/su", "do_wait", "su"), proc(101, 100, "/usr/bin/su", "", "su")},
 			false, WaitsPassword, "",
 		},
-		{"python", readline, []process{proc(100, 1, "/usr/bin/python3.11", polls, "python3")}, false, WaitsLine, ""},
+		{"python", readline, []process{proc(100, 1, "/usr/bin/python3.11", polling, "python3")}, false, WaitsLine, ""},
 		{
 			"python started by a script", readline,
-			[]process{proc(100, 1, "/usr/bin/bash", "do_wait", "bash", "./x"), proc(101, 100, "/usr/bin/python3.11", polls, "python3")},
+			[]process{proc(100, 1, "/usr/bin/bash", "do_wait", "bash", "./x"), proc(101, 100, "/usr/bin/python3.11", polling, "python3")},
 			false, WaitsLine, "",
 		},
 		{
 			"python in a run's subshell", readline,
-			[]process{proc(100, 1, "/usr/bin/bash", "do_wait", "-bash"), proc(101, 100, "/usr/bin/python3.11", polls, "python3")},
+			[]process{proc(100, 1, "/usr/bin/bash", "do_wait", "-bash"), proc(101, 100, "/usr/bin/python3.11", polling, "python3")},
 			false, WaitsLine, "",
 		},
-		{"vim", raw, []process{proc(100, 1, "/usr/bin/vim.basic", polls, "vim")}, true, WaitsFullscreen, ""},
-		{"script", relay, []process{proc(100, 1, "/usr/bin/script", polls, "script")}, false, WaitsUnknown, ""},
-		{"ssh", relay, []process{proc(100, 1, "/usr/bin/ssh", polls, "ssh", "host")}, false, WaitsUnknown, ""},
-		{"exec -a bash", readline, []process{proc(100, 1, "/usr/bin/python3.11", polls, "bash")}, false, WaitsLine, ""},
+		{"vim", raw, []process{proc(100, 1, "/usr/bin/vim.basic", polling, "vim")}, true, WaitsFullscreen, ""},
+		{"script", relay, []process{proc(100, 1, "/usr/bin/script", polling, "script")}, false, WaitsUnknown, ""},
+		{"ssh", relay, []process{proc(100, 1, "/usr/bin/ssh", polling, "ssh", "host")}, false, WaitsUnknown, ""},
+		{"exec -a bash", readline, []process{proc(100, 1, "/usr/bin/python3.11", polling, "bash")}, false, WaitsLine, ""},
 		{"stopped group", cooked, []process{{pid: 100, group: 100, state: 'T', comm: "vi", exe: "/usr/bin/vi"}}, false, WaitsBusy, ""},
 		{"leader has just ended", cooked, nil, false, WaitsBusy, ""},
 	}
@@ -130,6 +136,9 @@ func TestClassify(t *testing.T) {
 // TestClassifyWithoutTerminal: what cannot be read is unknown, not ready.
 func TestClassifyWithoutTerminal(t *testing.T) {
 	if w := classify(&sample{problem: "refused"}); w.For != WaitsUnknown || w.Evidence != "refused" {
+		t.Errorf("classify = %+v", w)
+	}
+	if w := classify(&sample{starting: true}); w.For != WaitsBusy {
 		t.Errorf("classify = %+v", w)
 	}
 	if w := classify(&sample{gone: true}); w.For != WaitsDead {

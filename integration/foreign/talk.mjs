@@ -3,7 +3,7 @@
 //
 // The environment names the program (TMUX_MCPD), the daemon's socket
 // (TMUX_MCPD_LISTEN), a pane that runs cat (CAT_PANE), one with a long history
-// of numbered lines (LONG_PANE, LINES) and the tmux to type with
+// of numbered lines (LONG_PANE, LINES), one that runs a shell (SHELL_PANE), and the tmux to type with
 // (TMUX_MCPD_TMUX_BIN, TMUX_MCPD_TMUX_SOCKET_PATH).
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -28,11 +28,13 @@ const calls = {
   capture_since: { paneId: cat },
   find_pane_by_position: { windowId: "@0", corner: "top-left" },
   get_pane_info: { paneId: cat },
+  get_run: {}, // of the run below
   get_server_info: {},
   get_session_info: { session: "main" },
   get_tmux_variables: { names: ["pane_id"], paneId: cat },
   get_window_info: { windowId: "@0" },
   list_panes: {},
+  list_runs: { paneId: env.SHELL_PANE },
   list_sessions: {},
   list_windows: { session: "main" },
   search_panes: { pattern: "no such text" },
@@ -59,6 +61,8 @@ const calls = {
   set_pane_title: { paneId: cat, title: "cat" },
   set_synchronize_panes: { windowId: "@0", enabled: false },
   split_window: { paneId: cat },
+  interrupt_run: {},
+  run_shell_command: { paneId: env.SHELL_PANE, command: "true", timeoutMs: 50000 },
   swap_pane: { paneId: cat, otherPaneId: cat },
   send_keys: { paneId: cat, keys: "", enter: false },
   send_keys_batch: { operations: [{ pane_id: cat, keys: "", enter: false }] },
@@ -88,6 +92,12 @@ const checks = {
 
   // The clients check each answer against the tool's output schema themselves.
   async call({ call }) {
+    let run;
+    do { // the shell may still be starting
+      run = await call("run_shell_command", calls.run_shell_command);
+    } while (run.isError && /not at the prompt/.test(run.content[0].text));
+    assert.equal(run.structuredContent?.exitStatus, 0, run.content[0].text);
+    calls.get_run.runId = calls.interrupt_run.runId = run.structuredContent.runId;
     for (const [name, args] of Object.entries(calls)) {
       const result = await call(name, args);
       assert.ok(!result.isError, `${name}: ${result.content[0].text}`);

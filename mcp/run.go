@@ -1,0 +1,439 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"tmux-mcpd/controlmode"
+	"tmux-mcpd/state"
+)
+
+// defaultRunWait is how long run_shell_command waits if the caller does not say:
+// below the 60 s after which clients give up.
+const defaultRunWait = 25 * time.Second
+
+// maxCommand bounds a command: it is staged in a file, but held in memory.
+const maxCommand = 1 << 20
+
+// runTools are the tools that run commands to their end.
+func runTools() []*tool {
+	runs := func(name, title, doc string, set toolset, params []param, out schema) tool {
+		t := tool{
+			name: name, title: title, toolset: set, doc: doc, params: params, output: out,
+			reach: reachNone, effects: []string{effectObserve}, classes: []string{classTerminal, classMetadata},
+		}
+		switch name {
+		case "run_shell_command":
+			t.reach, t.effects, t.classes = reachCommand, []string{effectObserve, effectChange}, []string{classMetadata, classTerminal}
+		case "interrupt_run":
+			t.reach, t.effects, t.classes = reachInput, []string{effectObserve, effectChange}, []string{classMetadata}
+		case "list_runs":
+			t.classes = []string{classMetadata}
+		}
+		return t
+	}
+	run := define(runs("run_shell_command", "Run a shell command",
+		"Runs a command in the shell of a pane and waits for its end: exit status, exact output, duration. The pane must be "+
+			"at the prompt of bash, zsh, dash, ash, ksh, mksh or fish. It runs in a subshell, so cd and export do not last "+
+			"unless persist is set. A command that outlasts the wait goes on: read it again with get_run and the runId, "+
+			"do not call again.",
+		execute, []param{
+			{
+				name: "command", required: true, max: maxCommand, minLen: 1, want: "a command",
+				doc: "Any text the shell takes, of any length and of several lines.",
+			},
+			paneParam(true), runTimeoutParam(), maxLinesParam(),
+			{
+				name: "force", kind: kindBoolean,
+				doc: "Allow the pane that the caller itself runs in. It allows nothing else. Default false.",
+			},
+			{
+				name: "persist", kind: kindBoolean, added: true,
+				doc: "Run it in the pane's own shell, so that cd and export last. An interrupt can then cost the exit status. Default false.",
+			},
+			{
+				name: "newPane", kind: kindBoolean, added: true,
+				doc: "Run it in a new pane beside paneId, which is removed once its output has been read after the end. Default false.",
+			},
+		}, runOut()), runShellCommand)
+	run.waits = func(any) bool { return true }
+	get := define(runs("get_run", "Read a run",
+		"Shows a run of run_shell_command and its output: the newest part, or with a cursor what follows it, oldest first. "+
+			"Any client may read any run, also after its end.",
+		inspect, []param{
+			runParam(),
+			{
+				name: "cursor", pattern: state.CursorPattern, match: isCursor, want: "a cursor",
+				doc: "Go on from here: the cursor of a run or of an earlier answer. Default: the newest part of all output.",
+			},
+			maxLinesParam(),
+			{
+				name: "waitMs", kind: kindInteger,
+				doc: "Wait at most this long for the run to end. Default 0.",
+			},
+		}, getRunOut()), getRun)
+	get.waits = func(args any) bool {
+		a := args.(getRunArgs)
+		return a.WaitMs != nil && *a.WaitMs > 0
+	}
+	return []*tool{
+		run, get,
+		define(runs("list_runs", "List runs",
+			"Lists the runs of run_shell_command that are remembered, oldest first: those that run and the newest that have ended.",
+			inspect, []param{paneParam(false)}, output(map[string]schema{
+				"runs": arrayOut(runViewOut()), "complete": booleanOut(), "omittedEntries": countOut(),
+			})), listRuns),
+		define(runs("interrupt_run", "Interrupt a run",
+			"Interrupts the command of a run: C-c, or a signal to its processes. The answer shows the run a moment later.",
+			execute, []param{
+				runParam(),
+				{
+					name: "signal", enum: []string{"INT", "TERM", "KILL"},
+					doc: "INT presses C-c, TERM and KILL are sent to the processes in the foreground. After KILL the exit status may be unknown. Default INT.",
+				},
+			}, output(map[string]schema{
+				"run": runViewOut(), "sent": booleanOut().with("description", "false: the run was not running any more."),
+			})), interruptRun),
+	}
+}
+
+func runTimeoutParam() param {
+	return param{
+		name: "timeoutMs", kind: kindInteger, positive: true,
+		doc: "Wait at most this long, within the server's limit. Default 25000. The command is not ended by it.",
+	}
+}
+
+func runParam() param {
+	return param{name: "runId", required: true, max: 64, doc: "The id of a run; list_runs shows them."}
+}
+
+func runOut() schema {
+	return output(map[string]schema{
+		"cursor":             orNull(patternOut(state.CursorPattern)).with("description", "Where the output begins, for get_run and capture_since."),
+		"droppedLines":       integerOut(),
+		"durationMs":         orNull(integerOut()),
+		"effectiveTimeoutMs": integerOut(),
+		"exitStatus":         orNull(integerOut()).with("description", "null unless completed."),
+		"foreignOutputSuspected": booleanOut().with("description",
+			"Marks were seen that the run did not print; false proves nothing."),
+		"interrupted":    booleanOut().with("description", "By interrupt_run."),
+		"missedBytes":    integerOut(),
+		"omittedBytes":   integerOut(),
+		"outcome":        enumOut("completed", "timed_out", "pane_died", "cancelled"),
+		"output":         stringOut().with("description", "The newest part of what the command printed."),
+		"outputComplete": booleanOut().with("description", "false if anything is missing from output."),
+		"paneId":         patternOut(panePattern),
+		"returnedBytes":  integerOut(),
+		"runId":          stringOut(),
+		"stillRunning":   booleanOut(),
+	})
+}
+
+func runViewOut() schema {
+	return objectOut(map[string]schema{
+		"cursor":         orNull(patternOut(state.CursorPattern)),
+		"durationMs":     orNull(integerOut()),
+		"endedAt":        orNull(stringOut()),
+		"exitStatus":     orNull(integerOut()),
+		"interrupted":    booleanOut(),
+		"outputComplete": booleanOut(),
+		"paneId":         patternOut(panePattern),
+		"runId":          stringOut(),
+		"startedAt":      stringOut(),
+		"state":          enumOut("running", "completed", "stopped", "pane_died", "unknown"),
+	})
+}
+
+func getRunOut() schema {
+	return output(map[string]schema{
+		"cursor":             orNull(patternOut(state.CursorPattern)).with("description", "Pass it to the next call to go on."),
+		"droppedLines":       integerOut(),
+		"effectiveTimeoutMs": integerOut(),
+		"missedBytes":        integerOut(),
+		"omittedBytes":       integerOut(),
+		"output":             stringOut(),
+		"returnedBytes":      integerOut(),
+		"run":                runViewOut(),
+	})
+}
+
+type runArgs struct {
+	Command   string `arg:"command"`
+	PaneID    string `arg:"paneId"`
+	TimeoutMs *int64 `arg:"timeoutMs"`
+	MaxLines  *int64 `arg:"maxLines"`
+	Force     bool   `arg:"force"`
+	Persist   bool   `arg:"persist"`
+	NewPane   bool   `arg:"newPane"`
+}
+
+func runShellCommand(ctx context.Context, c *call, a runArgs) (*toolResult, error) {
+	id, err := c.paneID(ctx, a.PaneID)
+	if err != nil {
+		return nil, err
+	}
+	if strings.TrimSpace(a.Command) == "" {
+		return nil, &problem{reason: "the command is blank", hint: "To press Enter in a pane, use send_keys."}
+	}
+	wait := c.wait(defaultRunWait.Milliseconds())
+	if a.TimeoutMs != nil {
+		wait = c.wait(*a.TimeoutMs)
+	}
+	opt := state.RunOptions{Command: a.Command, Same: a.Persist}
+	var run string
+	if a.NewPane {
+		run, err = c.startBeside(ctx, id, opt)
+	} else {
+		run, err = c.start(ctx, id, opt, a.Force)
+	}
+	if err != nil {
+		return nil, c.missing(ctx, err, a.PaneID)
+	}
+	v, err := c.awaitRun(ctx, run, wait)
+	if err != nil {
+		return nil, err
+	}
+	if v.State == state.RunNotStarted {
+		return nil, c.notStarted(v)
+	}
+	res, err := c.runResult(v, wait, c.lines(a.MaxLines))
+	if err == nil {
+		c.tidy(ctx, v)
+	}
+	return res, err
+}
+
+// start types the line of a run, through the guards of all input.
+func (c *call) start(ctx context.Context, id controlmode.PaneID, opt state.RunOptions, force bool) (run string, err error) {
+	err = c.guard(ctx, inputTo(id, force), func(g *guarded) error {
+		if n := len(g.panes); n > 1 {
+			return &problem{
+				reason: fmt.Sprintf("synchronize-panes is on: what is typed into %s goes to %s; nothing was typed", id, plural(n, "pane")),
+				hint:   "A run needs a pane of its own: set_synchronize_panes turns it off, or use newPane.",
+			}
+		}
+		p, err := c.table.mirror.PrepareRun(ctx, id, opt)
+		if err != nil {
+			return runProblem(id, err)
+		}
+		err = g.write(ctx, typeLine(id, p.Line))
+		if err != nil && !g.wrote {
+			p.Cancel()
+			return err
+		}
+		run = p.Typed()
+		if err != nil {
+			return &problem{
+				reason: fmt.Sprintf("unknown whether the command was typed (%v); it is not typed again", err),
+				hint:   fmt.Sprintf("get_run with runId %s tells whether it runs; what the pane printed follows the cursor %s.", run, p.Cursor),
+			}
+		}
+		return nil
+	})
+	return run, err
+}
+
+// typeLine types a line and Enter, each byte as it is.
+func typeLine(id controlmode.PaneID, line string) controlmode.Command {
+	args := []string{"-t", id.String(), "-H"}
+	for _, b := range []byte(line + "\r") {
+		args = append(args, fmt.Sprintf("%02x", b))
+	}
+	return controlmode.Cmd("send-keys", args...)
+}
+
+// runProblem explains why a pane cannot run a command.
+func runProblem(id controlmode.PaneID, err error) error {
+	var not *state.NotReadyError
+	switch {
+	case errors.Is(err, state.ErrBusy):
+		return &problem{
+			reason: fmt.Sprintf("pane %s is busy: %s; nothing was typed", id, err),
+			hint:   "get_run with waitMs waits for that run, interrupt_run ends it; newPane runs the command beside it.",
+		}
+	case errors.As(err, &not):
+		return &problem{
+			reason: fmt.Sprintf("pane %s is not at the prompt of a known shell, nothing was typed: it is %s", id, waitingText(not.Waiting)),
+			hint:   hints[not.Waiting.For],
+		}
+	}
+	return err
+}
+
+// hints say what to do with a pane that cannot run a command.
+var hints = map[state.WaitingFor]string{
+	state.WaitsLine:       "A program reads there: answer or leave it with send_keys, or set newPane to run the command in a pane of its own.",
+	state.WaitsPassword:   "A password is asked for: that is for a person. Set newPane to run the command in a pane of its own.",
+	state.WaitsFullscreen: "Leave that program with send_keys, or set newPane to run the command in a pane of its own.",
+	state.WaitsBusy:       "Wait for it to end, or set newPane to run the command in a pane of its own. Known shells are bash, zsh, dash, ash, ksh, mksh and fish.",
+	state.WaitsDead:       "respawn_pane starts its command again.",
+	state.WaitsMode:       "Somebody may be reading there; it ends when they leave it.",
+	state.WaitsUnknown:    "Behind ssh and the like commands cannot be followed: type them with send_keys and wait with wait_for_text.",
+}
+
+// awaitRun waits for a run, and tells a client that wants to know how it goes.
+func (c *call) awaitRun(ctx context.Context, run string, wait time.Duration) (state.Run, error) {
+	const tell = 3 * time.Second
+	end := time.Now().Add(wait)
+	for {
+		slice := time.Until(end)
+		if c.progress != nil {
+			slice = min(slice, tell)
+		}
+		v, err := c.table.mirror.AwaitRun(ctx, run, slice)
+		if err != nil || !v.Active() || !time.Now().Before(end) {
+			return v, err
+		}
+		if _, text, err := c.table.mirror.RunText(run, state.RunTextOptions{MaxLines: 1}); err == nil && c.progress != nil {
+			c.progress(inline(strings.TrimSuffix(text.Text, "\n")))
+		}
+	}
+}
+
+// notStarted is the error for a line that the shell did not run.
+func (c *call) notStarted(v state.Run) error {
+	p := &problem{
+		reason: fmt.Sprintf("the command did not start in pane %s (run %s): the shell took the line and did not run it; it is not typed again", v.Pane, v.ID),
+		hint:   "Something may have been left on its command line. Look with snapshot_pane; C-c by send_keys clears the line.",
+	}
+	if text := strings.TrimSpace(c.table.mirror.EarlyText(v.ID)); text != "" {
+		p.reason += "\n\nThe pane printed:\n" + clean(text)
+	}
+	return p
+}
+
+// runResult is the answer to run_shell_command.
+func (c *call) runResult(v state.Run, wait time.Duration, lines int) (*toolResult, error) {
+	_, text, err := c.table.mirror.RunText(v.ID, state.RunTextOptions{MaxLines: lines, MaxBytes: resultCeiling})
+	if err != nil {
+		return nil, err
+	}
+	outcome, going := "completed", false
+	switch v.State {
+	case state.RunRunning, state.RunStopped:
+		outcome, going = "timed_out", v.Began
+	case state.RunPaneDied:
+		outcome = "pane_died"
+	}
+	out := clean(text.Text)
+	complete := v.Ended() && v.OutputComplete && text.DroppedLines == 0 && text.OmittedBytes == 0 && text.Missed == 0
+	var o object
+	o.b = make([]byte, 0, len(out)+512)
+	o.open()
+	o.stringOrNull("cursor", cursorText(v.Cursor))
+	o.int("droppedLines", text.DroppedLines)
+	o.intOrNull("durationMs", durationMs(v))
+	o.int("effectiveTimeoutMs", int(wait.Milliseconds()))
+	o.intOrNull("exitStatus", v.ExitStatus)
+	o.bool("foreignOutputSuspected", v.Foreign)
+	o.bool("interrupted", v.Interrupted)
+	o.int("missedBytes", int(text.Missed))
+	o.int("omittedBytes", text.OmittedBytes)
+	o.string("outcome", outcome)
+	o.string("output", out)
+	o.bool("outputComplete", complete)
+	o.string("paneId", v.Pane.String())
+	o.int("returnedBytes", len(out))
+	o.string("runId", v.ID)
+	o.bool("stillRunning", going)
+	o.close()
+	n := runNotices(v, wait)
+	n.text(text)
+	return &toolResult{Text: n.over(strings.TrimRight(out, "\n")), Structured: o.b}, nil
+}
+
+// runNotices say in words where a run stands.
+func runNotices(v state.Run, wait time.Duration) notices {
+	var n notices
+	switch v.State {
+	case state.RunCompleted:
+		n.add(true, "exit status %d", *v.ExitStatus)
+	case state.RunRunning:
+		n.add(v.Began && wait > 0, "still running after %s; get_run with runId %s waits and reads on, interrupt_run ends it", wait, v.ID)
+		n.add(v.Began && wait <= 0, "running")
+		n.add(!v.Began, "not started yet; get_run with runId %s tells when it has", v.ID)
+	case state.RunStopped:
+		n.add(true, "stopped, as by C-z; fg in the pane lets it go on")
+	case state.RunPaneDied:
+		n.add(true, "the pane ended before the command did; the last output may be missing")
+	case state.RunNotStarted:
+		n.add(true, "the shell did not run the line")
+	case state.RunUnknown:
+		n.add(true, "it has ended without telling its exit status, as when it is killed")
+	}
+	n.add(v.Interrupted, "interrupted by interrupt_run")
+	n.add(v.Restarted, "tmux-mcpd was restarted during the run: output is missing")
+	n.add(v.Foreign, "end marks were seen that the run did not print; they were not believed")
+	n.add(v.Ended() && !v.OutputComplete && !v.Restarted && v.State == state.RunCompleted, "output may be incomplete")
+	return n
+}
+
+func (n *notices) text(t state.RunText) {
+	n.add(t.Missed > 0, "%s of output are not kept any more", plural(int(t.Missed), "byte"))
+	n.add(t.DroppedLines > 0, "%s before these not shown", plural(t.DroppedLines, "line"))
+	n.add(t.OmittedBytes > 0, "%s before these not shown", plural(t.OmittedBytes, "byte"))
+	n.add(t.More, "more follows the cursor")
+}
+
+func cursorText(at *state.Cursor) *string {
+	if at == nil {
+		return nil
+	}
+	s := at.String()
+	return &s
+}
+
+// durationMs is how long a run took, nil while it has not ended.
+func durationMs(v state.Run) *int {
+	if v.EndedAt.IsZero() || !v.Began {
+		return nil
+	}
+	ms := int(max(0, v.EndedAt.Sub(v.StartedAt)).Milliseconds())
+	return &ms
+}
+
+// timeText is a time as the tools give it.
+func timeText(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// runView writes a Run. What never started is unknown in its states.
+func runView(v state.Run) []byte {
+	st := v.State
+	if st == state.RunNotStarted {
+		st = state.RunUnknown
+	}
+	var o object
+	o.open()
+	o.stringOrNull("cursor", cursorText(v.Cursor))
+	o.intOrNull("durationMs", durationMs(v))
+	if v.EndedAt.IsZero() {
+		o.null("endedAt")
+	} else {
+		o.string("endedAt", timeText(v.EndedAt))
+	}
+	o.intOrNull("exitStatus", v.ExitStatus)
+	o.bool("interrupted", v.Interrupted)
+	o.bool("outputComplete", v.Ended() && v.OutputComplete)
+	o.string("paneId", v.Pane.String())
+	o.string("runId", v.ID)
+	o.string("startedAt", timeText(v.StartedAt))
+	o.string("state", string(st))
+	o.close()
+	return o.b
+}
+
+// runLine is a run in one line of text.
+func runLine(v state.Run) string {
+	s := fmt.Sprintf("%s in %s: %s", v.ID, v.Pane, v.State)
+	if v.ExitStatus != nil {
+		s += fmt.Sprintf(" with status %d", *v.ExitStatus)
+	}
+	s += ", started " + timeText(v.StartedAt)
+	if ms := durationMs(v); ms != nil {
+		s += fmt.Sprintf(", took %d ms", *ms)
+	}
+	return s
+}

@@ -1,0 +1,462 @@
+package state
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"tmux-mcpd/controlmode"
+)
+
+// Bounds of what is remembered of runs.
+const (
+	maxRuns      = 256 // the oldest ended ones are forgotten
+	runAge       = 24 * time.Hour
+	runOutput    = 4 << 20  // bytes of output kept per run, the newest
+	allRunOutput = 64 << 20 // of all runs that have ended
+	startLimit   = time.Second
+	readyLimit   = 2 * time.Second        // for a shell that is just about to be ready
+	busyLimit    = 500 * time.Millisecond // after which a busy pane counts as one
+)
+
+// RunState is where a run stands.
+type RunState string
+
+// The states of a run.
+const (
+	RunRunning   RunState = "running"
+	RunCompleted RunState = "completed" // it has ended, and its status is known
+	RunStopped   RunState = "stopped"   // by C-z; it ends after fg
+	RunPaneDied  RunState = "pane_died"
+	RunUnknown   RunState = "unknown" // it has ended, and nobody knows how
+	// RunNotStarted: the line was typed and the shell did not run it. Tools show
+	// such a run as an error.
+	RunNotStarted RunState = "not_started"
+)
+
+// Run is what is known of a run at one moment.
+type Run struct {
+	ID         string
+	Pane       controlmode.PaneID
+	Shell      Shell
+	State      RunState
+	ExitStatus *int      // nil unless completed
+	Began      bool      // the command has started
+	StartedAt  time.Time // when its start was seen, or it was typed
+	EndedAt    time.Time // zero while it has not
+	// OutputComplete tells that all of the output between exact bounds was kept.
+	OutputComplete bool
+	Interrupted    bool // by InterruptRun
+	// Foreign tells that end marks were seen that were not the run's own.
+	Foreign bool
+	// Restarted tells that the daemon was restarted during the run: output is
+	// missing.
+	Restarted bool
+	NewPane   bool    // the pane was made for it
+	Cursor    *Cursor // where its output begins, or the typed line; nil if unknown
+}
+
+// Active tells whether the command may still run: then the pane is taken.
+func (r *Run) Active() bool { return r.State == RunRunning }
+
+// Ended tells whether nothing more will happen.
+func (r *Run) Ended() bool { return r.State != RunRunning && r.State != RunStopped }
+
+// Errors of runs.
+var (
+	// ErrNoRun: no such run is remembered.
+	ErrNoRun = errors.New("no such run")
+	// ErrBusy: another run has the pane.
+	ErrBusy = errors.New("another run has the pane")
+	// ErrNotReady: the pane does not wait for a command line.
+	ErrNotReady = errors.New("not at the prompt of a known shell")
+)
+
+// NotReadyError is ErrNotReady with what the pane waits for instead.
+type NotReadyError struct {
+	Pane    controlmode.PaneID
+	Waiting Waiting
+}
+
+func (e *NotReadyError) Error() string {
+	return fmt.Sprintf("pane %s is %v: it waits for %s, %s", e.Pane, ErrNotReady, e.Waiting.For, e.Waiting.Evidence)
+}
+
+func (e *NotReadyError) Unwrap() error { return ErrNotReady }
+
+// runs are the runs of a mirror.
+type runs struct {
+	m     *Mirror
+	files *runFiles
+	wg    sync.WaitGroup // the goroutines that follow runs
+
+	mu     sync.Mutex // guards the fields that follow
+	byID   map[string]*run
+	active map[controlmode.PaneID]*run // that have the pane
+	ctx    context.Context             // of the followers; nil while Run does not run
+}
+
+// run is a run with what only the daemon needs.
+type run struct {
+	files   *runFiles
+	panePID int
+	shell   int    // process id of the shell
+	tty     string // it reads from
+	server  Server
+	width   int
+	height  int
+	same    bool
+	out     *Output
+	tap     *tap
+	typed   time.Time
+
+	mu      sync.Mutex // guards the fields that follow
+	now     Run
+	changed chan struct{} // closed and replaced when now changes
+	group   int           // its process group, 0 if unknown
+	early   []byte        // what came after the typed line, if it did not start
+	kept    outputOf      // once it has ended; until then its output is in the tap
+}
+
+func (r *runs) init(m *Mirror, dir string) {
+	if dir == "" {
+		dir = RunDirectory(os.Getenv, os.Geteuid())
+	}
+	r.m, r.files = m, newRunFiles(dir, m.path)
+	r.byID, r.active = map[string]*run{}, map[controlmode.PaneID]*run{}
+}
+
+// RunOptions say how a command is run.
+type RunOptions struct {
+	Command string
+	// Same runs it in the pane's own shell instead of a subshell: cd and export
+	// last, and an interrupt can cost the exit status.
+	Same bool
+	// NewPane is remembered: the pane was made for the run.
+	NewPane bool
+	// Ready is how long to wait for the prompt, 0 for 2 s: a shell that has just
+	// run something needs a moment.
+	Ready time.Duration
+}
+
+// PreparedRun is a run whose line has not been typed yet. Exactly one of Typed
+// and Cancel must be called.
+type PreparedRun struct {
+	// Line is to be typed into the pane, with Enter behind it, once.
+	Line string
+	// Cursor is the place in the pane's output before the line.
+	Cursor Cursor
+	r      *runs
+	run    *run
+}
+
+// PrepareRun gets a pane ready for a command: it must wait for a command line
+// of a known shell (NotReadyError) and have no other run (ErrBusy); it is watched from
+// here on, and the command staged. ErrNotFound, ErrNoServer.
+func (m *Mirror) PrepareRun(ctx context.Context, id controlmode.PaneID, opt RunOptions) (*PreparedRun, error) {
+	r := &m.runs
+	j := &run{
+		files: r.files, same: opt.Same, changed: make(chan struct{}),
+		now: Run{ID: r.newID(), Pane: id, State: RunRunning, NewPane: opt.NewPane, OutputComplete: true},
+	}
+	if err := r.claim(j); err != nil {
+		return nil, err
+	}
+	p, err := r.prepare(ctx, j, opt)
+	if err != nil {
+		r.forget(j)
+		return nil, err
+	}
+	return p, nil
+}
+
+func (r *runs) prepare(ctx context.Context, j *run, opt RunOptions) (*PreparedRun, error) {
+	m, id := r.m, j.now.Pane
+	mod, err := m.onePane(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	w, err := r.prompt(ctx, mod.Panes[0], opt.Ready)
+	if err != nil {
+		return nil, err
+	}
+	_, out := m.watches.liveStream(id)
+	if out == nil || !out.live(mod.Panes[0].PID) {
+		if _, out, err = m.watch(ctx, id, GapAttached); err != nil {
+			return nil, err
+		}
+	}
+	out.touch(time.Now())
+	pane := mod.Panes[0]
+	j.server, j.panePID, j.width, j.height = mod.Server, pane.PID, pane.Width, pane.Height
+	j.shell, j.tty, j.typed = w.pid, w.tty, time.Now()
+	st, err := wrap(w.Shell, j.now.ID, r.files.path(j.now.ID), opt.Command, opt.Same)
+	if err != nil {
+		return nil, err
+	}
+	j.out, j.tap = out, newTap(j.now.ID, runOutput)
+	cursor, _ := out.tap(j.tap)
+	j.change(func(v *Run) { v.Shell, v.Cursor, v.StartedAt = w.Shell, &cursor, j.typed })
+	err = r.files.stage(j.now.ID, st, runRecord{
+		Pane: id, PanePID: j.panePID, Server: mod.Server.ID, Shell: w.Shell, ShellPID: w.pid, TTY: w.tty, Same: opt.Same, NewPane: opt.NewPane,
+		Typed: j.typed, Cursor: cursor.String(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &PreparedRun{Line: st.line, Cursor: cursor, r: r, run: j}, nil
+}
+
+// prompt waits until a pane is at the prompt of a known shell. A pane seen so
+// before, in the same shell, need not be looked at twice.
+func (r *runs) prompt(ctx context.Context, p *Pane, limit time.Duration) (Waiting, error) {
+	m := r.m
+	w := m.lookAt(p)
+	if w.For == WaitsPrompt && (m.looks.note(p.ID, w, time.Now()) || w.Settled) {
+		return w, nil
+	}
+	patient := limit > 0
+	if !patient {
+		limit = readyLimit
+	}
+	var since time.Time
+	var first Waiting
+	w, err := m.AwaitWaiting(ctx, p.ID, limit, func(w Waiting) bool {
+		if !w.same(first) {
+			first, since = w, time.Now()
+		}
+		switch w.For {
+		case WaitsPrompt, WaitsDead, WaitsMode, WaitsPassword:
+			return true
+		case WaitsBusy:
+			return !patient && time.Since(since) >= busyLimit
+		}
+		return time.Since(since) >= busyLimit
+	})
+	switch {
+	case err != nil:
+		return w, err
+	case w.For != WaitsPrompt:
+		return w, &NotReadyError{p.ID, w}
+	}
+	m.looks.note(p.ID, w, time.Now())
+	return w, nil
+}
+
+// newID makes the id of a run. It is random, so that no mark of another run and
+// no old text can be taken for its own.
+func (r *runs) newID() string {
+	var b [5]byte
+	rand.Read(b[:])
+	return r.files.digest + hex.EncodeToString(b[:])
+}
+
+// claim takes the pane for a run.
+func (r *runs) claim(j *run) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if other := r.active[j.now.Pane]; other != nil {
+		return fmt.Errorf("%w: pane %s has the run %s", ErrBusy, j.now.Pane, other.now.ID)
+	}
+	if r.ctx == nil {
+		return ErrDetached
+	}
+	if len(r.active) >= maxRuns {
+		return fmt.Errorf("%w: %d runs are under way", ErrBusy, len(r.active))
+	}
+	r.active[j.now.Pane] = j
+	return nil
+}
+
+// forget drops a run that was never typed, with all it has made.
+func (r *runs) forget(j *run) {
+	r.mu.Lock()
+	if r.active[j.now.Pane] == j {
+		delete(r.active, j.now.Pane)
+	}
+	delete(r.byID, j.now.ID)
+	r.mu.Unlock()
+	if j.tap != nil {
+		j.out.untap(j.tap)
+	}
+	r.files.remove(j.now.ID)
+}
+
+// Cancel drops the run: its line was not typed.
+func (p *PreparedRun) Cancel() { p.r.forget(p.run) }
+
+// Typed tells that the line was typed, or may have been: the run exists from
+// here on, whatever happens to the caller. It answers its id.
+func (p *PreparedRun) Typed() string {
+	r, j := p.r, p.run
+	r.mu.Lock()
+	r.byID[j.now.ID] = j
+	ctx := r.ctx
+	if ctx != nil {
+		r.wg.Go(func() { r.follow(ctx, j) })
+	}
+	r.prune()
+	r.mu.Unlock()
+	return j.now.ID
+}
+
+// prune forgets runs that have ended, the oldest first, beyond the bounds. The
+// caller holds the lock.
+func (r *runs) prune() {
+	var ended []*run
+	for _, j := range r.byID {
+		if v := j.view(); v.Ended() {
+			ended = append(ended, j)
+		}
+	}
+	slices.SortFunc(ended, func(a, b *run) int { return b.view().EndedAt.Compare(a.view().EndedAt) })
+	kept, now := int64(0), time.Now()
+	for i, j := range ended {
+		kept += j.size()
+		if i >= maxRuns || now.Sub(j.view().EndedAt) > runAge {
+			delete(r.byID, j.now.ID)
+		} else if kept > allRunOutput {
+			kept -= j.drop()
+		}
+	}
+}
+
+// view is the run as it is now.
+func (j *run) view() Run {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.now
+}
+
+// change changes the run and wakes those who wait for it.
+func (j *run) change(f func(*Run)) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	f(&j.now)
+	close(j.changed)
+	j.changed = make(chan struct{})
+}
+
+// Runs lists the runs that are remembered, oldest first; of one pane if pane is
+// not nil.
+func (m *Mirror) Runs(pane *controlmode.PaneID) []Run {
+	r := &m.runs
+	r.mu.Lock()
+	r.prune()
+	all := slices.Collect(maps.Values(r.byID))
+	r.mu.Unlock()
+	var out []Run
+	for _, j := range all {
+		if v := j.view(); pane == nil || v.Pane == *pane {
+			out = append(out, v)
+		}
+	}
+	slices.SortFunc(out, func(a, b Run) int {
+		if c := a.StartedAt.Compare(b.StartedAt); c != 0 {
+			return c
+		}
+		return slices.Compare([]byte(a.ID), []byte(b.ID))
+	})
+	return out
+}
+
+func (r *runs) find(id string) (*run, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	j := r.byID[id]
+	if j == nil {
+		return nil, fmt.Errorf("run %q: %w", id, ErrNoRun)
+	}
+	return j, nil
+}
+
+// RunNow is a run as it is now, and a channel that is closed when it changes: when
+// its command starts, stops, goes on or ends. ErrNoRun.
+func (m *Mirror) RunNow(id string) (Run, <-chan struct{}, error) {
+	j, err := m.runs.find(id)
+	if err != nil {
+		return Run{}, nil, err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.now, j.changed, nil
+}
+
+// AwaitRun waits until a run does not run any more, or limit; that is no error.
+// ErrNoRun.
+func (m *Mirror) AwaitRun(ctx context.Context, id string, limit time.Duration) (Run, error) {
+	late := time.NewTimer(max(limit, 0))
+	defer late.Stop()
+	for {
+		v, changed, err := m.RunNow(id)
+		if err != nil || !v.Active() {
+			return v, err
+		}
+		select {
+		case <-changed:
+		case <-late.C:
+			return v, nil
+		case <-ctx.Done():
+			return v, context.Cause(ctx)
+		}
+	}
+}
+
+// ActiveRun is the run that has a pane, if one has.
+func (m *Mirror) ActiveRun(pane controlmode.PaneID) (Run, bool) {
+	r := &m.runs
+	r.mu.Lock()
+	j := r.active[pane]
+	r.mu.Unlock()
+	if j == nil {
+		return Run{}, false
+	}
+	return j.view(), true
+}
+
+// start lets runs be followed until ctx is done, those of an earlier daemon
+// first; wait waits for the followers' ends.
+func (r *runs) start(ctx context.Context) {
+	left := r.files.leftovers()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ctx = ctx
+	for id, rec := range left {
+		r.recover(ctx, id, rec)
+	}
+	if len(left) > 0 {
+		r.m.log.Info("runs of an earlier daemon", zap.Int("runs", len(left)))
+	}
+}
+
+func (r *runs) wait() {
+	r.mu.Lock()
+	r.ctx = nil
+	r.mu.Unlock()
+	r.wg.Wait()
+}
+
+// RunDir is where commands are staged.
+func (m *Mirror) RunDir() string { return m.runs.files.dir }
+
+// SameProcess tells whether the pane of a run still is the one it was typed
+// into, with the same program.
+func (m *Mirror) SameProcess(ctx context.Context, id string) bool {
+	j, err := m.runs.find(id)
+	if err != nil {
+		return false
+	}
+	mod, err := m.onePane(ctx, j.now.Pane)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return err == nil && mod.Server.ID == j.server.ID && (mod.Panes[0].PID == j.panePID || mod.Panes[0].PID == 0)
+}

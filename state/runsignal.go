@@ -1,0 +1,66 @@
+package state
+
+import (
+	"context"
+	"fmt"
+	"syscall"
+)
+
+// Interrupting notes that a run is about to be interrupted. It answers false if
+// it is not running any more: then nothing must be sent, as it would reach the
+// shell or what runs after it.
+func (m *Mirror) Interrupting(id string) bool {
+	j, err := m.runs.find(id)
+	if err != nil {
+		return false
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.now.State != RunRunning {
+		return false
+	}
+	j.now.Interrupted = true
+	return true
+}
+
+// SignalRun sends TERM or KILL to the processes of a run: its process group,
+// which must have the pane's terminal at this moment unless the run is stopped,
+// and is never the shell's own. It answers false if the run has ended. After
+// KILL nobody tells the exit status. ErrNoRun.
+func (m *Mirror) SignalRun(_ context.Context, id, name string) (sent bool, err error) {
+	j, err := m.runs.find(id)
+	if err != nil {
+		return false, err
+	}
+	sig, ok := map[string]syscall.Signal{"TERM": syscall.SIGTERM, "KILL": syscall.SIGKILL}[name]
+	if !ok {
+		return false, fmt.Errorf("signal %q is not sent to runs", name)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.now.Ended() {
+		return false, nil
+	}
+	group := j.group
+	fg, own, ok := foregroundOf(j.shell)
+	switch {
+	case !ok:
+		return false, fmt.Errorf("the processes of run %s cannot be found; press C-c instead (signal INT)", id)
+	case j.now.State == RunStopped && group != 0:
+	case fg == own:
+		return false, fmt.Errorf("run %s has no process group of its own: the shell runs it itself; press C-c instead (signal INT)", id)
+	case group != 0 && fg != group:
+		return false, fmt.Errorf("another program has the foreground of the pane; nothing was sent to run %s", id)
+	default:
+		group = fg
+	}
+	j.now.Interrupted = true
+	err = syscall.Kill(-group, sig)
+	if err == nil && j.now.State == RunStopped {
+		err = syscall.Kill(-group, syscall.SIGCONT)
+	}
+	if err != nil {
+		return false, fmt.Errorf("signal the processes of run %s: %w", id, err)
+	}
+	return true, nil
+}
