@@ -65,7 +65,7 @@ func (t *tap) feed(off int64, b []byte) {
 			t.kept.start, t.kept.end = t.from, t.from
 			nudge(t.wake)
 			if n > held {
-				off, b = t.from, t.buf[n:]
+				b = t.buf[n:]
 			}
 		}
 	}

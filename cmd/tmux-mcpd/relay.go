@@ -75,6 +75,7 @@ type relay struct {
 	inited   []byte            // the client's notifications/initialized
 	repeat   map[string][]byte // more of the handshake: requests by what they set
 	linked   chan struct{}     // closed when link is set, then replaced
+	used     bool              // there has been a link
 	refusing error             // why no daemon will be reached any more
 	refused  chan struct{}     // closed with the first answer to say so
 	ended    bool              // the client sends nothing more

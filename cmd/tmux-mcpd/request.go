@@ -65,9 +65,13 @@ func (r *relay) fromClient(line []byte) bool {
 	case p.Method == "notifications/cancelled" && !r.cancelled(string(p.Cancels)):
 		return false
 	}
-	// What is no request is of use to this daemon only.
+	// What is no request is of use to one daemon only: that of now, or the first.
 	r.mu.Lock()
 	l := r.link
+	if l == nil && !r.used && len(r.held) < maxWaiting && r.heldSize+len(line) <= maxWaitingBytes {
+		r.last += 2
+		r.holdLocked(&request{line: bytes.Clone(line), number: r.last, since: time.Now()})
+	}
 	r.mu.Unlock()
 	if l != nil {
 		_ = r.write(l, line)
@@ -174,7 +178,7 @@ func (r *relay) open(l *link) {
 	for {
 		r.mu.Lock()
 		if len(r.held) == 0 {
-			r.link = l
+			r.link, r.used = l, true
 			close(r.linked)
 			r.linked = make(chan struct{})
 			r.mu.Unlock()
