@@ -10,7 +10,7 @@ import (
 
 // waitTools are the tools that wait.
 func waitTools() []*tool {
-	return append(channelTools(), waitForText())
+	return append(channelTools(), waitForText(), waitForAny(), whatChanged())
 }
 
 // channelTools are tmux's wait-for.

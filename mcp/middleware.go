@@ -184,7 +184,9 @@ func (s *Server) callTool(ctx context.Context, c *conn, next sdk.MethodHandler, 
 		}
 	}
 	s.calls.Add(1)
-	s.logCall(c, p, time.Since(begin), outcome)
+	took := time.Since(begin)
+	s.logCall(c, p, took, outcome)
+	s.auditCall(c, p, res, cl.frame, took, outcome)
 	return answer, err
 }
 

@@ -36,6 +36,10 @@ type PolicyConfig struct {
 	// Concurrency the most at once, through all connections of the socket
 	// together; 0 for no limit.
 	Rate, Concurrency int
+	// Redact takes secrets out of what clients are told: what looks like a
+	// credential or a private key, and what Patterns (RE2) match.
+	Redact   bool
+	Patterns []string
 	// Precise advertises what each tool really does in its annotations, instead
 	// of the contract's caution on every tool.
 	Precise bool
@@ -70,6 +74,13 @@ func (p *Policy) Set(cfg PolicyConfig) error {
 	if err := next.picks.start(p.table, &cfg); err != nil {
 		return err
 	}
+	if cfg.Redact {
+		r, err := newRedactor(cfg.Patterns)
+		if err != nil {
+			return err
+		}
+		next.redact = r
+	}
 	next.meter.start(cfg.Rate, cfg.Concurrency)
 	p.now.Store(next)
 	return nil
@@ -86,6 +97,8 @@ type policy struct {
 	picks selections
 	sees  func(session string) bool // nil for all
 	meter meter
+
+	redact *redactor // nil for none
 }
 
 // policyOf is the policy of a connection at this moment.
@@ -108,6 +121,22 @@ func (p *policy) within(m *state.Model) *state.Model {
 		return m
 	}
 	return m.Within(p.sees)
+}
+
+// progress is what tools report through. A report can be of what a pane prints,
+// and is not looked at again: where only some sessions exist it says nothing, as
+// the pane may have left them meanwhile, and secrets are taken out of it.
+func (p *policy) progress(tell func(string)) func(string) {
+	switch {
+	case tell == nil || p.sees == nil && p.redact == nil:
+		return tell
+	case p.sees != nil:
+		return func(string) { tell("") }
+	}
+	return func(message string) {
+		message, _ = p.redact.text(message)
+		tell(message)
+	}
 }
 
 // matcher makes the test for session names, nil if all match.
@@ -315,6 +344,8 @@ type sight struct {
 	*state.Arrival
 	mirror *state.Mirror
 	policy *policy
+
+	redacted atomic.Int64 // secrets taken out before the answer was made
 
 	mu   sync.Mutex
 	used map[controlmode.PaneID]bool // panes the call was allowed to use; nil without a limit

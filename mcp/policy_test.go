@@ -249,3 +249,19 @@ func TestGlobalsInSight(t *testing.T) {
 		t.Errorf("variables of a pane: %v", got)
 	}
 }
+
+// Reports of progress are not looked at again before they leave.
+func TestProgressInSight(t *testing.T) {
+	var got []string
+	tell := func(m string) { got = append(got, m) }
+	line := fmt.Sprintf(planted[0].around, planted[0].secret)
+	(&policy{}).progress(tell)(line)
+	(&policy{sees: matcher([]string{"a"})}).progress(tell)(line)
+	(&policy{redact: testRedactor(t)}).progress(tell)(line)
+	if d := cmp.Diff([]string{line, "", redacted}, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	if (&policy{sees: matcher(nil)}).progress(nil) != nil {
+		t.Error("reports that nobody asked for")
+	}
+}

@@ -192,7 +192,7 @@ func capturePane(ctx context.Context, c *call, a captureArgs) (*toolResult, erro
 		return nil, err
 	}
 	r := c.captureRange(a)
-	r.RowsOnly = true
+	r.RowsOnly = c.policy.redact == nil // which has to know where the rows are
 	shot, err := c.arrival.Capture(ctx, id, r)
 	if err == nil && shot.RangeClamped && outside(shot) != "" && firstRow(r) < shot.Height {
 		// An end far below the screen: the limit kept rows that do not exist.
@@ -204,6 +204,14 @@ func capturePane(ctx context.Context, c *call, a captureArgs) (*toolResult, erro
 	if err != nil {
 		return nil, c.missing(ctx, err, a.PaneID)
 	}
+	first, last := 0, shot.Height-1
+	if shot.Start != nil {
+		first = *shot.Start
+	}
+	if shot.End != nil {
+		last = *shot.End
+	}
+	c.redactShot(ctx, id, shot, min(first, last), max(first, last))
 	return captureResult(id, shot, c.lines(a.MaxLines)), nil
 }
 
@@ -329,6 +337,12 @@ func snapshotHistory(ctx context.Context, c *call, id controlmode.PaneID, a snap
 
 func (c *call) snapshotResult(ctx context.Context, shot *state.Snapshot, limit int) (*toolResult, error) {
 	w := c.waiting(ctx, shot.Pane)
+	c.began(shot.Cursor, screenText(&shot.Capture))
+	first := 0
+	if shot.Start != nil {
+		first = *shot.Start
+	}
+	c.redactShot(ctx, shot.Pane.ID, &shot.Capture, first, shot.Height-1)
 	s := newest(screenText(&shot.Capture), limit)
 	m := c.policy.within(shot.Model)
 	row, ok := m.Pane(shot.Pane.ID)
@@ -380,6 +394,6 @@ func (c *call) covered(ctx context.Context, shot *state.Snapshot, limit int) (*s
 	if err != nil || !ok {
 		return nil, c.missing(ctx, err, shot.Pane.ID.String())
 	}
-	text := newestRows(lines, limit).text
+	text := newestRows(c.redactRows(lines, shot.Width), limit).text
 	return &text, nil
 }

@@ -15,7 +15,8 @@ type Caller struct {
 	Ancestors []int           // pids from the peer upward (peer first), read when the connection was made
 	Hello     Hello           // zero for raw clients
 	RequestID json.RawMessage // set per call
-	policy    *Policy         // of the listener it came through, nil for the daemon's own
+	socket    string          // path of the listener it came through
+	policy    *Policy         // of that listener, nil for the daemon's own
 
 	known *knownLife // of the connection; nil if it remembers nothing
 }

@@ -91,6 +91,8 @@ type search struct {
 
 	clampedBytes, clampedLines, clampedTime, clampedPanes, clampedScrollback, clampedCaptures bool
 	truncated                                                                                 bool
+
+	redact func(controlmode.PaneID, []state.ShownLine) []state.ShownLine // nil for none
 }
 
 func searchPanes(ctx context.Context, c *call, a searchArgs) (*toolResult, error) {
@@ -115,6 +117,7 @@ func searchPanes(ctx context.Context, c *call, a searchArgs) (*toolResult, error
 	if len(rows) > searchPaneLimit {
 		rows, s.clampedPanes = rows[:searchPaneLimit], true
 	}
+	s.redact = c.redactLines(ctx, -s.scrollback)
 	last := s.run(ctx, c.table.mirror, rows)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -165,6 +168,9 @@ func (s *search) run(ctx context.Context, from screens, panes []*state.Pane) (la
 			}
 			s.clampedCaptures = s.clampedCaptures || got.shot.ByteClamped
 			lines = got.lines()
+		}
+		if s.redact != nil { // what cannot be read cannot be searched for
+			lines = s.redact(p.ID, lines)
 		}
 		s.searched++
 		if !s.pane(p, lines) {

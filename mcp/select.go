@@ -35,7 +35,7 @@ var membership = map[toolset][]string{
 		"call_read_tools_batch", "capture_pane", "capture_since", "find_pane_by_position", "get_pane_info",
 		"get_run", "get_server_info", "get_session_info", "get_tmux_variables", "get_window_info", "list_panes", "list_runs", "list_sessions",
 		"list_windows", "search_panes", "show_environment", "show_hooks", "show_option", "snapshot_pane",
-		"wait_for_text",
+		"wait_for", "wait_for_text", "what_changed",
 	},
 	manage: {
 		"move_window", "rename_session", "rename_window", "resize_pane", "resize_window", "select_layout",

@@ -26,6 +26,9 @@ import (
 type Config struct {
 	Version string      // of the daemon, told to clients
 	Log     *zap.Logger // nil for none
+	// Audit takes one record for each tool call, without anything of what was
+	// said; nil for none.
+	Audit *zap.Logger
 
 	// AllowUIDs are users besides our own whose processes may connect through
 	// any socket. Its mode must let them in as well.
@@ -64,6 +67,8 @@ type Server struct {
 	peerOf   func(*net.UnixConn) (peer, error)
 	parentOf func(int) int
 
+	auditKey auditKey
+
 	number atomic.Uint64
 	calls  atomic.Uint64
 	panics atomic.Uint64
@@ -100,7 +105,7 @@ func newServer(cfg Config, reg registry) *Server {
 	}
 	s := &Server{
 		cfg: cfg, log: cfg.Log, reg: reg, conns: map[*conn]struct{}{}, empty: time.Now(),
-		peerOf: peerOf, parentOf: parentOf,
+		peerOf: peerOf, parentOf: parentOf, auditKey: newAuditKey(),
 		limits: connLimits{
 			inflight: cfg.MaxInFlight, line: cfg.MaxLine, queue: cfg.MaxQueue,
 			write: cfg.WriteTimeout, drain: cfg.DrainTimeout,
@@ -307,7 +312,7 @@ func (v *serving) session(l *Listener, nc *net.UnixConn) {
 	}
 	caller := Caller{
 		Conn: v.number.Add(1), UID: p.uid, PID: p.pid, Ancestors: ancestorsOf(p.pid, v.parentOf),
-		policy: l.policy, known: new(knownLife),
+		policy: l.policy, socket: l.path, known: new(knownLife),
 	}
 	log := v.log.With(zap.Uint64("conn", caller.Conn), zap.Int("pid", p.pid))
 	c := newConn(nc, v.limits, log, v.stop, caller)

@@ -118,6 +118,11 @@ func (c *call) seed(ctx context.Context, id controlmode.PaneID, lines, bytes int
 		return nil, err
 	}
 	d.cursor, d.AlternateScreen = cursor, shot.Alternate
+	c.began(d.cursor, screenText(shot))
+	if shot.Start != nil {
+		start = max(*shot.Start, -shot.HistorySize)
+	}
+	c.redactShot(ctx, id, shot, start, shot.Height-1)
 	d.clamped, d.bytes = shot.RangeClamped, shot.ByteClamped
 	s := newest(screenText(shot), lines)
 	d.Text, d.DroppedLines, d.OmittedBytes = s.text, s.dropped, s.omitted
@@ -158,7 +163,7 @@ func (c *call) since(ctx context.Context, id controlmode.PaneID, a *sinceArgs) (
 	if a.SettleMs != nil {
 		opt.Settle = c.wait(*a.SettleMs)
 	}
-	s, err := c.table.mirror.Since(ctx, id, from, opt)
+	s, err := c.readSince(ctx, id, from, opt)
 	if err != nil {
 		return nil, cursorProblem(err, id, from)
 	}

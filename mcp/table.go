@@ -364,7 +364,7 @@ func (t *table) call(ctx context.Context, caller *Caller, name string, args json
 		return t.failure(ctx, err)
 	}
 	defer end()
-	c := &call{table: t, caller: caller, policy: p, sel: sel, progress: progress, arrival: p.arrive(t.mirror, row.tables)}
+	c := &call{table: t, caller: caller, policy: p, sel: sel, progress: p.progress(progress), arrival: p.arrive(t.mirror, row.tables)}
 	if err := c.begin(row); err != nil {
 		return t.failure(ctx, err)
 	}
@@ -385,7 +385,12 @@ func (c *call) answer(ctx context.Context, row *tool, args any) (*toolResult, er
 		err = &problem{reason: err.Error(), hint: "list_panes shows what there is."}
 	}
 	if err != nil {
-		return c.table.failure(ctx, err)
+		if res, err = c.table.failure(ctx, err); err != nil {
+			return nil, err
+		}
+	}
+	if r := c.policy.redact; r != nil {
+		res = r.result(res, int(c.arrival.redacted.Load()))
 	}
 	return flagged(c.table.located(row, res)), nil
 }

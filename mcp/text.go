@@ -209,7 +209,7 @@ func (w *textWait) run(ctx context.Context, p *clock, wake <-chan struct{}) erro
 		select {
 		case <-wake:
 		case <-p.tick:
-			p.tell(w.f.Newest())
+			p.tell(w.c.redactText(w.f.Newest()))
 		case <-p.late:
 			return w.lastLook(ctx)
 		case <-ctx.Done():
@@ -237,7 +237,7 @@ func (w *textWait) look(ctx context.Context) (over bool, err error) {
 	for i := range s.Lines {
 		if w.line(&s.Lines[i]) {
 			w.already = first && w.shown && w.outcome == outcomeMatched && w.wasShown()
-			w.since, err = w.f.Printed(state.SinceOptions{MaxLines: w.limit, MaxBytes: resultCeiling})
+			w.since, err = w.c.redactSince(w.f.Start(), state.SinceOptions{MaxLines: w.limit, MaxBytes: resultCeiling}, w.f.Printed)
 			return true, err
 		}
 	}
@@ -268,7 +268,7 @@ func (w *textWait) broken(ctx context.Context, s state.Sight) error {
 		for i := range more.Lines {
 			if w.line(&more.Lines[i]) {
 				var err error
-				w.since, err = w.f.Printed(state.SinceOptions{MaxLines: w.limit, MaxBytes: resultCeiling})
+				w.since, err = w.c.redactSince(w.f.Start(), state.SinceOptions{MaxLines: w.limit, MaxBytes: resultCeiling}, w.f.Printed)
 				return err
 			}
 		}
@@ -303,7 +303,7 @@ func (w *textWait) line(l *state.Fresh) bool {
 		}
 	}
 	if len(w.patterns) == 0 && l.Any() {
-		end := tailRunes(l.Text, 80)
+		end := tailRunes(w.c.redactText(l.Text), 80)
 		w.outcome, w.matched = outcomeMatched, &end
 		return true
 	}
@@ -339,9 +339,9 @@ func (w *textWait) ended(ctx context.Context, why state.Why, s state.Sight) erro
 func (w *textWait) miss(ctx context.Context, outcome string) error {
 	w.outcome = outcome
 	opt := state.SinceOptions{MaxLines: w.limit, MaxBytes: resultCeiling}
-	since, err := w.f.Printed(opt)
+	since, err := w.c.redactSince(w.f.Start(), opt, w.f.Printed)
 	if outcome == outcomeStreamLost && !w.gone {
-		if again, err := w.c.table.mirror.Since(ctx, w.f.Pane(), w.f.Start(), opt); err == nil {
+		if again, err := w.c.readSince(ctx, w.f.Pane(), w.f.Start(), opt); err == nil {
 			since = again // the cursor is of a stream that goes on
 		}
 	}
@@ -357,6 +357,7 @@ func (w *textWait) miss(ctx context.Context, outcome string) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err == nil:
+		w.c.redactShot(ctx, w.f.Pane(), shot, 0, shot.Height-1)
 		w.screen = newest(screenText(shot), w.limit)
 		for i := range w.patterns {
 			w.already = w.already || w.seen[i] && w.patterns[i].In(shot.Lines)

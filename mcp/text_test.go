@@ -21,6 +21,15 @@ func (r *rig) waiting(name string, a args) <-chan *toolResult {
 		r.Fatal(err)
 	}
 	before := r.table.mirror.Status().Followers
+	panes := map[any]bool{a["paneId"]: true}
+	if list, ok := a["conditions"].([]args); ok {
+		clear(panes)
+		for _, c := range list {
+			if c["paneId"] != nil {
+				panes[c["paneId"]] = true
+			}
+		}
+	}
 	ended := make(chan *toolResult, 1)
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	r.Cleanup(cancel)
@@ -33,7 +42,7 @@ func (r *rig) waiting(name string, a args) <-chan *toolResult {
 		}
 		ended <- res
 	}()
-	r.until(func() bool { return r.table.mirror.Status().Followers > before || len(ended) > 0 })
+	r.until(func() bool { return r.table.mirror.Status().Followers >= before+len(panes) || len(ended) > 0 })
 	return ended
 }
 

@@ -64,7 +64,10 @@ var (
 		"list_runs.runs[].cursor", "list_runs.runs[].durationMs", "list_runs.runs[].endedAt", "list_runs.runs[].exitStatus",
 		"run_shell_command.cursor", "run_shell_command.durationMs", "run_shell_command.exitStatus",
 		"get_server_info.pid", "get_server_info.socketPath", "search_panes.matches[].cursor",
-		"show_environment.environment{}", "show_option.value", "wait_for_text.cursor", "wait_for_text.matched",
+		"show_environment.environment{}", "show_option.value", "wait_for.matched[].paneId", "wait_for.panes[].cursor", "wait_for.panes[].gap", "wait_for.panes[].gap|.bytes",
+		"what_changed.events[].after", "what_changed.events[].before", "what_changed.events[].paneId",
+		"what_changed.events[].sessionId", "what_changed.events[].windowId",
+		"wait_for_text.cursor", "wait_for_text.matched",
 		"wait_for_text.streamFailure",
 	}
 	free = []string{

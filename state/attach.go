@@ -290,6 +290,7 @@ func (m *Mirror) setAttached(a *attachment) {
 	m.att, m.reason, m.since, m.lastLife = a, nil, time.Now(), a.server.ID
 	close(m.changed)
 	m.changed = make(chan struct{})
+	m.journal.nudge()
 }
 
 func (m *Mirror) setDetached(why error) {
@@ -304,6 +305,8 @@ func (m *Mirror) setDetached(why error) {
 	}
 	close(m.changed)
 	m.changed = make(chan struct{})
+	m.journal.nudge()
+	nudge(m.hint) // tmux may have ended
 }
 
 func (m *Mirror) attachedNow() *attachment {

@@ -1,7 +1,9 @@
 package state
 
 import (
+	"encoding/hex"
 	"fmt"
+	"regexp"
 	"strconv"
 	"sync"
 	"time"
@@ -32,6 +34,8 @@ const (
 	Moved          ChangeKind = "moved"
 	Resized        ChangeKind = "resized"
 	Selected       ChangeKind = "selected"
+	// Bell is told of watched panes, at most once a second for each.
+	Bell ChangeKind = "bell"
 )
 
 // Change is one difference between two models that were published one after the
@@ -54,9 +58,14 @@ type Change struct {
 // blocks on more than the others' short critical sections. A change is in the
 // journal before the model that shows it is published.
 type Journal struct {
+	name [6]byte // random: tells the journal of one daemon from another's
+
 	mu   sync.Mutex // guards the fields that follow
 	ring []Change   // oldest first
 	next uint64     // sequence number of the next change, from 1
+	// Readers that wait for changes. While there are any, what tmux keeps silent
+	// about is looked for every second.
+	readers map[chan<- struct{}]struct{}
 }
 
 const journalLength = 4096
@@ -73,10 +82,91 @@ func (j *Journal) add(changes []Change) {
 		}
 		j.ring = append(j.ring, c)
 	}
+	if len(changes) > 0 {
+		j.nudgeLocked()
+	}
+}
+
+func (j *Journal) nudgeLocked() {
+	for r := range j.readers {
+		nudge(r)
+	}
+}
+
+// Join has a channel, which must have room for one, nudged at every change and
+// when the connection to tmux comes or goes, until Leave.
+func (j *Journal) Join(wake chan struct{}) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.readers == nil {
+		j.readers = map[chan<- struct{}]struct{}{}
+	}
+	j.readers[wake] = struct{}{}
+}
+
+// Leave ends Join. It may be called again.
+func (j *Journal) Leave(wake chan struct{}) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	delete(j.readers, wake)
+}
+
+func (j *Journal) nudge() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.nudgeLocked()
+}
+
+func (j *Journal) awaited() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return len(j.readers) > 0
 }
 
 // Journal is the journal of the published models.
 func (m *Mirror) Journal() *Journal { return &m.journal }
+
+// JournalCursor is a place in a journal that a caller may keep.
+type JournalCursor struct {
+	name [6]byte
+	seq  uint64
+}
+
+// String gives the text form: tmcpe1.<12 hex>.<decimal>.
+func (c JournalCursor) String() string {
+	return fmt.Sprintf("tmcpe1.%x.%d", c.name[:], c.seq)
+}
+
+// JournalCursorPattern is the grammar of the text form.
+const JournalCursorPattern = `^tmcpe1\.[0-9a-f]{12}\.(?:0|[1-9][0-9]{0,15})$`
+
+var journalCursorRE = regexp.MustCompile(JournalCursorPattern)
+
+// ParseJournalCursor reads the text form. ErrCursor.
+func ParseJournalCursor(s string) (c JournalCursor, err error) {
+	if !journalCursorRE.MatchString(s) {
+		return c, ErrCursor
+	}
+	hex.Decode(c.name[:], []byte(s[7:19])) // the pattern has made sure
+	c.seq, _ = strconv.ParseUint(s[20:], 10, 64)
+	return c, nil
+}
+
+// At is the cursor after a change.
+func (j *Journal) At(seq uint64) JournalCursor { return JournalCursor{j.name, seq} }
+
+// After is Since a cursor. One of another daemon's journal has a gap before all
+// that is kept.
+func (j *Journal) After(c JournalCursor) (changes []Change, gap bool) {
+	if c.name != j.name {
+		changes, _ = j.Since(0)
+		return changes, true
+	}
+	if changes, gap = j.Since(c.seq); gap && changes == nil {
+		changes, _ = j.Since(0)
+	}
+	return changes, gap
+}
 
 // Seq is the sequence number of the newest change, 0 before the first.
 func (j *Journal) Seq() uint64 {
@@ -222,7 +312,7 @@ func (d *changeList) panes(old, next []*Pane) {
 			}
 		}
 		if is.Dead && !was.Dead {
-			change(PaneDied, "", death(is))
+			change(PaneDied, "", Death(is))
 		}
 		if was.PID != is.PID {
 			change(PaneRespawned, strconv.Itoa(was.PID), strconv.Itoa(is.PID))
@@ -287,8 +377,8 @@ func Placements(links []Link) string {
 
 func size(w, h int) string { return fmt.Sprintf("%dx%d", w, h) }
 
-// death says how a dead pane's process ended, as far as tmux knows.
-func death(p *Pane) string {
+// Death says how a dead pane's process ended, as far as tmux knows.
+func Death(p *Pane) string {
 	switch {
 	case p.DeadSignal != "":
 		return "signal " + p.DeadSignal
@@ -296,4 +386,10 @@ func death(p *Pane) string {
 		return "status " + p.DeadStatus
 	}
 	return "dead"
+}
+
+// Back is the cursor after an earlier change of the same journal.
+func (c JournalCursor) Back(seq uint64) JournalCursor {
+	c.seq = seq
+	return c
 }

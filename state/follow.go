@@ -314,6 +314,15 @@ func (f *Follow) Again(ctx context.Context) error {
 	return nil
 }
 
+// Gone tells whether a life of the tmux server is known to have ended. It does
+// not ask tmux, but may try the socket.
+func (m *Mirror) Gone(life ServerID) bool {
+	if att := m.attachedNow(); att != nil {
+		return att.server.ID != life
+	}
+	return life == (ServerID{}) || !m.serverListens()
+}
+
 // CatchUp waits until everything has come that tmux had received from the pane
 // when the call was made.
 func (f *Follow) CatchUp(ctx context.Context) error {

@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"os"
 	"sync"
@@ -119,6 +120,7 @@ func New(cfg Config) *Mirror {
 	m.watches.init(m)
 	m.runs.init(m, cfg.RunDir)
 	m.channels.m = m
+	rand.Read(m.journal.name[:])
 	m.model.Store(&Model{superseded: make(chan struct{})})
 	return m
 }
@@ -145,14 +147,17 @@ func (m *Mirror) Run(ctx context.Context) error {
 // follow refreshes the published model when tmux hints at a change, and at a
 // slow period for the changes tmux keeps silent about.
 func (m *Mirror) follow(ctx context.Context) {
-	const settle, slow = 5 * time.Millisecond, 10 * time.Second
-	tick := time.NewTicker(slow)
+	const settle, slow = 5 * time.Millisecond, 10 // seconds between looks while nobody waits for changes
+	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	for {
+	for n := 1; ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+			if n++; n%slow != 0 && !m.journal.awaited() {
+				continue
+			}
 		case <-m.hint:
 			if !pause(ctx, settle) {
 				return
@@ -162,8 +167,8 @@ func (m *Mirror) follow(ctx context.Context) {
 			default:
 			}
 		}
-		if m.attachedNow() == nil {
-			continue
+		if m.attachedNow() == nil && (m.Model().Server.ID == (ServerID{}) || m.serverListens()) {
+			continue // else tmux has ended, which is a change
 		}
 		mod, err := m.reads.read(ctx, Full)
 		switch {
@@ -196,6 +201,15 @@ func (m *Mirror) publish(next *Model) {
 	m.model.Store(next)
 	close(old.superseded)
 	m.watches.poke()
+}
+
+// bell tells that a pane has rung.
+func (m *Mirror) bell(id controlmode.PaneID) {
+	c := Change{Kind: Bell, Time: time.Now(), Pane: &id}
+	if p, ok := m.Model().Pane(id); ok {
+		c.Window, c.Session, c.Was, c.Is = &p.Window, firstSession(p.Links), p.Links, p.Links
+	}
+	m.journal.add([]Change{c})
 }
 
 // Model is the newest published model; one atomic load. It can be stale: reads

@@ -39,10 +39,12 @@ type Output struct {
 	resumed int64
 	wake    chan struct{}
 	// Readers that stay: while there are any the log counts as used.
-	readers map[chan<- struct{}]struct{}
+	readers map[chan<- struct{}]int
 	// typed are the newest lines that this daemon has typed.
 	typed    []typedText
 	typedSeq int
+	bells    uint64    // of the transcript, as told
+	rang     time.Time // when a bell was last told
 
 	// text is nil until the first screen is known. While held is not negative,
 	// text stands at that offset and waits for the screen tmux has there; what
@@ -245,6 +247,21 @@ const (
 	maxEnds = 1 << 16
 )
 
+// newBell tells whether the pane has rung, at most once a second.
+func (o *Output) newBell() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.text == nil || o.text.Bells() == o.bells {
+		return false
+	}
+	o.bells = o.text.Bells()
+	if now := time.Now(); now.Sub(o.rang) >= time.Second {
+		o.rang = now
+		return true
+	}
+	return false
+}
+
 // textBudget is how many bytes of history the transcript holds for each byte of
 // the ring's budget: short lines cost more as rows than as bytes.
 const textBudget = 8
@@ -272,21 +289,23 @@ func (o *Output) wakeLocked() {
 	}
 }
 
-// join has a channel nudged at every change until leave. It must have room for
-// one.
+// join has a channel nudged at every change until leave, once for each join. It must
+// have room for one.
 func (o *Output) join(wake chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.readers == nil {
-		o.readers = map[chan<- struct{}]struct{}{}
+		o.readers = map[chan<- struct{}]int{}
 	}
-	o.readers[wake] = struct{}{}
+	o.readers[wake]++
 }
 
 func (o *Output) leave(wake chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	delete(o.readers, wake)
+	if o.readers[wake]--; o.readers[wake] <= 0 {
+		delete(o.readers, wake)
+	}
 	o.used = time.Now()
 }
 

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -302,6 +303,9 @@ func (w *watches) event(s *stream, e controlmode.Event) {
 		if out := (*s.routes.Load())[e.Pane]; out != nil {
 			if grew := out.append(e.Data); grew != 0 && w.bytes.Add(grew) > w.m.cfg.AllBytes {
 				w.evict()
+			}
+			if bytes.IndexByte(e.Data, '\a') >= 0 && out.newBell() {
+				w.m.bell(e.Pane)
 			}
 			return
 		}

@@ -14,7 +14,7 @@ func TestWatchDeliversWhatFollowsTheScreen(t *testing.T) {
 	x := newTmux(t).start()
 	m := x.mirror()
 	x.run("send-keys", "-t", "%0", "before", "Enter")
-	awaitText(t, m, 0, "before")
+	awaitText(t, m, 0, "before\nbefore") // the echo, and cat
 	c, at, err := m.StartWatch(within(t), 0, CaptureRange{})
 	if err != nil {
 		t.Fatal(err)

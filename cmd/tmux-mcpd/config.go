@@ -33,6 +33,7 @@ type config struct {
 	transport      string
 	logLevel       string
 	logFile        string
+	audit          string // off, log or a path
 	timeout        time.Duration
 	commandTimeout time.Duration
 
@@ -63,7 +64,7 @@ type config struct {
 // defaults is the configuration of somebody who says nothing.
 func defaults() *config {
 	return &config{
-		watch: "auto", start: "never", transport: "pty", logLevel: "info", timeout: 2 * time.Minute, lines: 50,
+		watch: "auto", start: "never", transport: "pty", logLevel: "info", audit: "off", timeout: 2 * time.Minute, lines: 50,
 		commandTimeout: defaultCommandTimeout, origins: map[string]string{},
 		main: listener{mode: socketMode, origins: map[string]string{}},
 	}
@@ -310,6 +311,15 @@ func (c *config) resolve(lookup env, uid int) error {
 			return fmt.Errorf("tmux binary: %w", err)
 		}
 		c.tmuxBin = abs
+	}
+	if strings.Contains(c.audit, "/") {
+		abs, err := filepath.Abs(c.audit)
+		if err != nil {
+			return fmt.Errorf("audit file: %w", err)
+		}
+		c.audit = abs
+	} else if c.audit != "off" && c.audit != "log" {
+		return coded(exitUsage, "audit: %q is neither off nor log, and no path: a path has a slash", c.audit)
 	}
 	if c.tmuxConfig != "" {
 		abs, err := filepath.Abs(c.tmuxConfig)

@@ -156,6 +156,9 @@ func listenTables(doc map[string]any, at places) ([]map[string]any, error) {
 	return tables, nil
 }
 
+// alsoWords are the paths that can be a word instead, which has no slash.
+var alsoWords = []string{"tmux-bin", "audit"}
+
 // readTable checks the keys and types of the top level or of a [[listen]].
 func readTable(doc map[string]any, further bool, at func(key string) string, dir string) (map[string]value, error) {
 	known := map[string]*setting{}
@@ -174,7 +177,7 @@ func readTable(doc map[string]any, further bool, at func(key string) string, dir
 		if !ok {
 			return nil, coded(exitUsage, "%s: %s takes %s", at(key), key, s.kindOf())
 		}
-		if s.path && items[0] != "" && !filepath.IsAbs(items[0]) && (s.flag != "tmux-bin" || strings.Contains(items[0], "/")) {
+		if s.path && items[0] != "" && !filepath.IsAbs(items[0]) && (!slices.Contains(alsoWords, s.flag) || strings.Contains(items[0], "/")) {
 			items[0] = filepath.Join(dir, items[0])
 		}
 		out[key] = value{items, at(key)}

@@ -21,11 +21,12 @@ const (
 type logger struct {
 	*zap.Logger
 	level zap.AtomicLevel
-	file  *lumberjack.Logger // nil for stderr
+	audit *zap.Logger // nil for none
+	files []*lumberjack.Logger
 }
 
-// openLog makes the log of c on stderr or in its file. It starts nothing but
-// what the first rotation of a file starts.
+// openLog makes the log of c on stderr or in its file, and its audit. It starts
+// nothing but what the first rotation of a file starts.
 func openLog(c *config, stderr io.Writer) (*logger, error) {
 	var level zapcore.Level
 	if err := level.UnmarshalText([]byte(c.logLevel)); err != nil {
@@ -34,38 +35,57 @@ func openLog(c *config, stderr io.Writer) (*logger, error) {
 	l := &logger{level: zap.NewAtomicLevelAt(level)}
 	out := stderr
 	if c.logFile != "" {
-		// lumberjack opens the file at the first record, and by then nobody
-		// reads a complaint: try now.
-		f, err := os.OpenFile(c.logFile, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+		file, err := openRotated(c.logFile)
 		if err != nil {
 			return nil, fmt.Errorf("log file: %w", err)
 		}
-		if err := f.Close(); err != nil {
-			return nil, fmt.Errorf("log file: %w", err)
-		}
-		l.file = &lumberjack.Logger{Filename: c.logFile, MaxSize: logFileMB, MaxBackups: logFiles}
-		out = l.file
+		l.files, out = append(l.files, file), file
 	}
-	enc := zap.NewProductionEncoderConfig()
-	enc.TimeKey, enc.EncodeTime = "time", zapcore.RFC3339NanoTimeEncoder
-	core := zapcore.NewCore(zapcore.NewJSONEncoder(enc), zapcore.Lock(zapcore.AddSync(out)), l.level)
-	l.Logger = zap.New(core)
+	l.Logger = jsonLog(out, l.level)
+	switch c.audit {
+	case "off":
+	case "log": // whatever the level of the rest
+		l.audit = jsonLog(out, zapcore.InfoLevel).Named("audit")
+	default:
+		file, err := openRotated(c.audit)
+		if err != nil {
+			return nil, fmt.Errorf("audit file: %w", err)
+		}
+		l.files = append(l.files, file)
+		l.audit = jsonLog(file, zapcore.InfoLevel).Named("audit")
+	}
 	return l, nil
 }
 
-// reopen starts a new file, if there is one.
-func (l *logger) reopen() {
-	if l.file == nil {
-		return
+func jsonLog(out io.Writer, level zapcore.LevelEnabler) *zap.Logger {
+	enc := zap.NewProductionEncoderConfig()
+	enc.TimeKey, enc.EncodeTime = "time", zapcore.RFC3339NanoTimeEncoder
+	return zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(enc), zapcore.Lock(zapcore.AddSync(out)), level))
+}
+
+// openRotated opens a log file that nobody else may read.
+func openRotated(path string) (*lumberjack.Logger, error) {
+	// lumberjack opens the file at the first record, and by then nobody reads a
+	// complaint: try now.
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err == nil {
+		err = f.Close()
 	}
-	if err := l.file.Rotate(); err != nil {
-		l.Error("log not rotated", zap.Error(err))
+	return &lumberjack.Logger{Filename: path, MaxSize: logFileMB, MaxBackups: logFiles}, err
+}
+
+// reopen starts new files, if there are any.
+func (l *logger) reopen() {
+	for _, f := range l.files {
+		if err := f.Rotate(); err != nil {
+			l.Error("log not rotated", zap.String("file", f.Filename), zap.Error(err))
+		}
 	}
 }
 
 func (l *logger) close() {
 	_ = l.Sync() // stderr cannot be synced everywhere
-	if l.file != nil {
-		_ = l.file.Close()
+	for _, f := range l.files {
+		_ = f.Close()
 	}
 }

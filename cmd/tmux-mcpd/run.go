@@ -42,7 +42,7 @@ func run(ctx context.Context, c *config, log *logger, ready func(path string), r
 		Watch: state.WatchMode(c.watch), Timeout: c.commandTimeout, Log: log.Named("state"),
 		CursorFile: c.stateFile(".cursors"),
 	})
-	server, err := mcp.New(mcp.Config{Version: versionText(), Log: log.Named("mcp")}, mirror,
+	server, err := mcp.New(mcp.Config{Version: versionText(), Log: log.Named("mcp"), Audit: log.audit}, mirror,
 		mcp.ToolConfig{Socket: c.tmux, Dedicated: dedicated})
 	if err != nil {
 		return coded(exitUsage, "%w", err)

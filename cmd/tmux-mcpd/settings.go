@@ -161,6 +161,14 @@ var settings = []setting{
 		show: func(c *config, _ *listener) any { return orNil(c.logFile) },
 	},
 	{
+		flag: "audit", value: "off|log|PATH", env: []string{"TMUX_MCPD_AUDIT"}, on: daemonOnly,
+		def:   "off",
+		usage: "a JSON line for each call, without content: in the log, or in a file of its own",
+		key:   "audit", path: true,
+		set:  func(c *config, v string) error { c.audit = v; return cleanText(v) },
+		show: func(c *config, _ *listener) any { return c.audit },
+	},
+	{
 		flag: "idle-exit", value: "DURATION", env: []string{"TMUX_MCPD_IDLE_EXIT"}, on: starters,
 		def:   "0 (never); 10m for a daemon started on demand",
 		usage: "end when the tmux server and all clients have been gone that long",
@@ -331,6 +339,23 @@ var settings = []setting{
 		key:   "concurrency", kind: number, live: true,
 		of:   whole(func(l *listener) *int { return &l.policy.Concurrency }, 1, 1_000_000),
 		show: func(_ *config, l *listener) any { return orNil(l.policy.Concurrency) },
+	},
+	{
+		flag: "redact", env: []string{"TMUX_MCPD_REDACT"}, on: daemonOnly,
+		def:   "false",
+		usage: "take what looks like a credential or a private key out of answers",
+		key:   "redact", kind: boolean, live: true,
+		of: func(l *listener, v []string) error {
+			return toggle(func(*config) *bool { return &l.policy.Redact })(nil, v[0])
+		},
+		show: func(_ *config, l *listener) any { return l.policy.Redact },
+	},
+	{
+		flag: "redact-patterns", value: "RE2,...", env: []string{"TMUX_MCPD_REDACT_PATTERNS"}, on: daemonOnly,
+		usage: "regular expressions (RE2) of further secrets, for redact",
+		key:   "redact_patterns", kind: texts, live: true,
+		of:   func(l *listener, v []string) error { l.policy.Patterns = v; return mcp.CheckPatterns(v) },
+		show: func(_ *config, l *listener) any { return orNil(l.policy.Patterns) },
 	},
 	{
 		flag: "annotations", value: "contract|precise", env: []string{"TMUX_MCPD_ANNOTATIONS"}, on: starters,

@@ -44,7 +44,9 @@ const calls = {
   show_option: { name: "status-left", scope: "session", target: "main" },
   snapshot_pane: { paneId: cat },
   wait_for_channel: { channel: `${kind}-${way}` },
+  wait_for: { conditions: [{ kind: "output", paneId: cat }], timeoutMs: 1 },
   wait_for_text: { paneId: cat, timeoutMs: 1 },
+  what_changed: {},
   create_session: {},
   create_window: { session: "main" },
   move_window: { windowId: "@0" },
@@ -140,6 +142,29 @@ const checks = {
     tmux("send-keys", "-t", cat, `${kind}-${way}`, "Enter"); // would end the wait
     const after = await call("capture_since", { paneId: cat, cursor: seed.cursor, waitMs: 20000 });
     assert.notEqual(after.structuredContent.text, "");
+  },
+
+  // A client that gives a progress handler is told that a wait goes on, and gets
+  // nothing more once it has cancelled. The wait before the first report is long.
+  async progress({ call, complaints }) {
+    const stop = new AbortController();
+    const told = [];
+    let first;
+    const reported = new Promise((resolve) => (first = resolve));
+    const onprogress = (p) => {
+      told.push(p);
+      first();
+    };
+    const args = { paneId: cat, patterns: ["never printed"], timeoutMs: 300000 };
+    const rejected = assert.rejects(call("wait_for_text", args, { signal: stop.signal, onprogress, timeout: 120000 }));
+    await reported;
+    assert.match(told[0].message, /^still waiting/);
+    stop.abort(new Error("changed our mind"));
+    await rejected;
+    const n = told.length;
+    await call("list_sessions", {}); // what was on its way has come
+    assert.equal(told.length, n);
+    assert.deepEqual(complaints, []);
   },
 
   // Fifteen captures in one answer of 0.9 MB. The rows come whole and in order.

@@ -384,6 +384,8 @@ func (t *Transcript) control(c byte) {
 		return // it had its effect when it first came
 	}
 	switch c {
+	case '\a':
+		t.bells++
 	case '\b':
 		t.backspace()
 	case '\t':

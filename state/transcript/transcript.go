@@ -64,6 +64,7 @@ type Transcript struct {
 	entered  int64 // logical lines that have entered history
 	stale    bool
 
+	bells             uint64
 	title, windowName string
 	titles            []string
 	marks             marks
@@ -148,6 +149,9 @@ func (t *Transcript) HistorySize() int { return t.above + t.history.tmux() }
 // so that the transcript needs a Reseed: the pane was resized while it showed
 // the alternate screen, which has now been left.
 func (t *Transcript) Stale() bool { return t.stale }
+
+// Bells counts the bells that the program has rung.
+func (t *Transcript) Bells() uint64 { return t.bells }
 
 // Profile is the profile it renders with.
 func (t *Transcript) Profile() Profile { return t.profile }
