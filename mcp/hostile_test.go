@@ -51,6 +51,8 @@ func callsOf(pane, window, session, text string) map[string][]args {
 			{"conditions": []args{{"kind": "text", "paneId": pane, "pattern": text + "x"}, {"kind": "settled", "paneId": pane, "idleMs": 1}}, "timeoutMs": 100},
 			{"conditions": []args{{"kind": "pane_died", "paneId": text}, {"kind": text}}},
 			{"conditions": []args{{"kind": "bell", "session": text}}, "timeoutMs": 1},
+			{"conditions": []args{{"kind": "run_ended", "runId": text}}, "timeoutMs": 1},
+			{"conditions": []args{{"kind": "run_ended", "paneId": pane}}, "timeoutMs": 1},
 		},
 		"what_changed":     {nil, {"session": session}, {"kinds": []string{text}}, {"cursor": text}},
 		"wait_for_channel": {{"channel": text + "y", "timeoutMs": 1}},

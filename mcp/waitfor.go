@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	"tmux-mcpd/controlmode"
@@ -52,7 +51,7 @@ func conditionParams() []param {
 		paneParam(false),
 		windowParam("windowId", false),
 		{name: "session", doc: "Session id such as $1, or an exact name.", want: "a session id such as $1, or an exact session name"},
-		{name: "runId", doc: "For run_ended: the run."},
+		{name: "runId", max: 64, doc: "For run_ended: the run. Without it, the run that has the pane paneId now."},
 		{name: "pattern", minLen: 1, doc: "For text: what to wait for, in one line."},
 		{name: "regex", kind: kindBoolean, doc: "Take pattern as a regular expression (RE2 syntax)."},
 		{name: "idleMs", kind: kindInteger, positive: true, doc: "For settled: how long the pane must print nothing. Default 1000."},
@@ -68,9 +67,9 @@ func waitForAny() *tool {
 	return define(tool{
 		name: "wait_for", title: "Wait for any of many things", toolset: inspect, tables: state.Full,
 		doc: "Waits until one of 1 to 64 conditions holds, or all of them, on any panes: text, no output for a while " +
-			"(settled), any output, a process that ended (pane_died), a shell at its prompt, a password that is asked for, a " +
-			"changed command, title or mode, a bell, panes, windows and sessions that come or go, people who attach or leave, " +
-			"the tmux server gone. paneId, windowId and session say where; without them anywhere. Text and echo count as in " +
+			"(settled), any output, a process that ended (pane_died), a run of run_shell_command that ended, a shell at its " +
+			"prompt, a password that is asked for, a changed command, title or mode, a bell, panes, windows and sessions that " +
+			"come or go, people who attach or leave, the tmux server gone. paneId, windowId and session say where; without them anywhere. Text and echo count as in " +
 			"wait_for_text. It also ends when a pane that is waited for dies or its output is lost. Always comes back in time, " +
 			"with what each pane printed and the cursors to go on from.",
 		params: []param{
@@ -146,6 +145,7 @@ type condition struct {
 	pattern state.Pattern
 	idle    time.Duration
 	quiet   time.Time // settled: when it will have been silent for long enough
+	run     *state.RunFollow
 
 	matched  bool
 	on       *controlmode.PaneID
@@ -165,6 +165,7 @@ type followed struct {
 	from  string // the cursor given, "" for none
 	gap   *state.Gap
 	since *state.Since
+	lost  bool      // its output is over or has a hole, which ends no wait for a run
 	dirty time.Time // when to look at what it waits for
 }
 
@@ -186,6 +187,11 @@ func (w *manyWait) close() {
 	w.c.table.mirror.Journal().Leave(w.wake)
 	for _, f := range w.follows {
 		f.Close()
+	}
+	for _, d := range w.conditions {
+		if d.run != nil {
+			d.run.Close()
+		}
 	}
 }
 
@@ -210,7 +216,10 @@ func (w *manyWait) begin(ctx context.Context) error {
 		if err := w.follow(ctx, d); err != nil {
 			return err
 		}
-		if p, ok := m.Pane(*d.pane); ok && p.Dead && d.args.Kind == string(state.PaneDied) {
+		if d.args.Kind != string(state.PaneDied) {
+			continue
+		}
+		if p, ok := m.Pane(*d.pane); ok && p.Dead {
 			d.holds(d.pane, "dead already: %s", state.Death(p))
 		}
 	}
@@ -263,7 +272,7 @@ func (w *manyWait) prepare(ctx context.Context, d *condition, m *state.Model) er
 			d.idle = time.Duration(min(*a.IdleMs, 1<<40)) * time.Millisecond
 		}
 	case kindRunEnded:
-		return &problem{reason: "run_ended: this daemon keeps no runs yet", hint: "Wait for prompt on the run's pane instead."}
+		return w.prepareRun(ctx, d)
 	case kindOutput, kindPrompt, kindPassword:
 	case string(state.PaneDied):
 		d.scope.kinds = append(d.scope.kinds, string(state.PaneClosed)) // without remain-on-exit a dead pane is closed at once
@@ -299,6 +308,10 @@ func (w *manyWait) follow(ctx context.Context, d *condition) error {
 	}
 	f, err := w.c.table.mirror.Follow(ctx, *d.pane, opt, w.wake)
 	if err != nil {
+		if d.run != nil && ctx.Err() == nil && (opt.From == nil || errors.Is(err, state.ErrNotFound)) {
+			d.pane = nil // the end of a run is told without its pane, which may be gone
+			return nil
+		}
 		if opt.From != nil {
 			err = cursorProblem(err, *d.pane, *opt.From)
 		}
@@ -308,311 +321,38 @@ func (w *manyWait) follow(ctx context.Context, d *condition) error {
 	return nil
 }
 
-// run waits to the end.
-func (w *manyWait) run(ctx context.Context, p *clock) error {
-	next := time.NewTimer(0)
-	defer next.Stop()
-	for {
-		if err := w.look(ctx); err != nil || w.outcome != "" {
-			return err
+// prepareRun reads the rest of a condition for the end of a run. The run's pane
+// is followed unless it has become somebody else's.
+func (w *manyWait) prepareRun(ctx context.Context, d *condition) error {
+	mirror, id := w.c.table.mirror, ""
+	switch {
+	case d.args.RunID != nil:
+		id = *d.args.RunID
+	case d.pane == nil:
+		return &problem{reason: "kind run_ended needs a runId or a paneId", hint: "list_runs shows the runs."}
+	default:
+		v, ok := mirror.ActiveRun(*d.pane)
+		if !ok {
+			return &problem{
+				reason: fmt.Sprintf("no run has pane %s now", d.pane),
+				hint:   "list_runs shows the runs, also those that have ended: give the runId.",
+			}
 		}
-		next.Reset(w.soonest())
-		select {
-		case <-w.wake:
-		case <-next.C:
-		case <-p.tick:
-			p.tell(w.newest())
-		case <-p.late:
-			for _, f := range w.follows {
-				if err := f.CatchUp(ctx); err != nil && !errors.Is(err, state.ErrNoServer) {
-					return err
-				}
-			}
-			if err := w.look(ctx); err != nil {
-				return err
-			}
-			if w.outcome == "" {
-				w.outcome = outcomeTimedOut
-				w.read(ctx)
-			}
-			return nil
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+		id = v.ID
 	}
-}
-
-// soonest is how long nothing needs to be looked at unless there is news.
-func (w *manyWait) soonest() time.Duration {
-	wait, now := time.Hour, time.Now()
-	for _, d := range w.conditions {
-		switch {
-		case d.matched:
-		case d.args.Kind == kindSettled:
-			wait = min(wait, d.quiet.Sub(now))
-		case d.args.Kind == kindPrompt || d.args.Kind == kindPassword:
-			if f := w.of(d); f != nil {
-				wait = min(wait, f.dirty.Sub(now))
-			}
-		}
-	}
-	return max(wait, time.Millisecond)
-}
-
-// of is the follow of a condition's pane.
-func (w *manyWait) of(d *condition) *followed {
-	for _, f := range w.follows {
-		if d.pane != nil && f.id == *d.pane && (d.args.Cursor == nil && f.from == "" || d.args.Cursor != nil && f.from == *d.args.Cursor) {
-			return f
-		}
-	}
-	return nil
-}
-
-func (w *manyWait) newest() string {
-	for _, f := range slices.Backward(w.follows) {
-		if line := f.Newest(); line != "" {
-			return f.id.String() + ": " + line
-		}
-	}
-	return ""
-}
-
-// look looks at everything once.
-func (w *manyWait) look(ctx context.Context) error {
-	var broken *followed
-	var why state.Why
-	for _, f := range w.follows {
-		s := f.Look()
-		w.output(f, &s)
-		if (s.Over || s.Gap != nil || s.Lost) && broken == nil {
-			if s.Gap != nil {
-				f.gap = s.Gap
-			} else if s.Lost {
-				f.gap = &state.Gap{Reason: state.GapEvicted}
-			}
-			broken, why = f, state.WhyGap
-			if s.Over {
-				var err error
-				if why, err = f.Why(ctx); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	w.events()
-	if err := w.states(ctx); err != nil {
+	v, err := w.c.run(ctx, id)
+	if err != nil {
 		return err
 	}
-	if why == state.WhyServerGone || w.c.table.mirror.Gone(w.life) {
-		w.gone()
+	if d.pane != nil && *d.pane != v.Pane {
+		return &problem{reason: fmt.Sprintf("run %s is in pane %s, not %s", id, v.Pane, d.pane), hint: "Give the runId alone."}
 	}
-	if broken != nil && why == state.WhyPaneDied {
-		for _, d := range w.conditions {
-			if d.pane != nil && *d.pane == broken.id && d.args.Kind == string(state.PaneDied) {
-				d.holds(d.pane, "its process has ended, or the pane is gone")
-			}
-		}
+	if d.run, err = mirror.FollowRun(id, w.wake); err != nil {
+		return w.c.noRun(ctx, id)
 	}
-	switch {
-	case w.enough():
-		w.outcome = outcomeMatched
-	case why == state.WhyServerGone || w.c.table.mirror.Gone(w.life):
-		w.outcome = outcomeServerGone
-	case broken != nil && why == state.WhyPaneDied && w.needs(broken):
-		w.outcome = outcomePaneDied
-	case broken != nil && why == state.WhyGap:
-		w.outcome = outcomeGap
-	default:
-		return nil
-	}
-	w.read(ctx)
-	return ctx.Err()
-}
-
-// enough tells whether the conditions that hold end the wait.
-func (w *manyWait) enough() bool {
-	for _, d := range w.conditions {
-		if d.matched != w.all {
-			return !w.all
-		}
-	}
-	return w.all
-}
-
-// needs tells whether a condition that does not hold yet is about the pane.
-func (w *manyWait) needs(f *followed) bool {
-	return slices.ContainsFunc(w.conditions, func(d *condition) bool { return !d.matched && d.pane != nil && *d.pane == f.id })
-}
-
-// output looks at what a pane has printed.
-func (w *manyWait) output(f *followed, s *state.Sight) {
-	now := time.Now()
-	if s.Moved && f.dirty.After(now.Add(stateLookDelay)) {
-		f.dirty = now.Add(stateLookDelay)
-	}
-	for _, d := range w.conditions {
-		if w.of(d) != f || d.matched {
-			continue
-		}
-		switch d.args.Kind {
-		case kindText:
-			for i := range s.Lines {
-				if s.Lines[i].Has(&d.pattern) {
-					d.holds(&f.id, "%s", s.Lines[i].Text)
-					break
-				}
-			}
-		case kindOutput:
-			for i := range s.Lines {
-				if s.Lines[i].Any() {
-					d.holds(&f.id, "%s", s.Lines[i].Text)
-					break
-				}
-			}
-		case kindSettled:
-			switch {
-			case s.Moved:
-				d.quiet = now.Add(d.idle)
-			case !now.Before(d.quiet):
-				d.holds(&f.id, "nothing printed for %d ms", d.idle.Milliseconds())
-			}
-		}
-	}
-}
-
-// events looks at what has changed.
-func (w *manyWait) events() {
-	all, _ := w.c.table.mirror.Journal().Since(w.seq)
-	for _, ch := range all {
-		w.seq = ch.Seq
-		seen, ok := w.c.change(ch)
-		if !ok {
-			continue
-		}
-		for _, d := range w.conditions {
-			if !d.matched && d.scope.of(&seen) {
-				d.holds(seen.Pane, "%s", eventText(&seen))
-			}
-		}
-	}
-}
-
-// states looks at what panes wait for, after they have printed and now and then.
-func (w *manyWait) states(ctx context.Context) error {
-	now := time.Now()
-	for _, f := range w.follows {
-		var asked []*condition
-		for _, d := range w.conditions {
-			if !d.matched && w.of(d) == f && (d.args.Kind == kindPrompt || d.args.Kind == kindPassword) {
-				asked = append(asked, d)
-			}
-		}
-		if len(asked) == 0 || f.dirty.After(now) {
-			continue
-		}
-		f.dirty = now.Add(stateLookApart)
-		found, err := w.c.table.mirror.Waiting(ctx, f.id)
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		for _, d := range asked {
-			if err == nil && found.Settled && string(found.For) == d.args.Kind {
-				d.holds(&f.id, "%s", found.Evidence)
-			}
-		}
+	d.pane = nil
+	if mirror.SameProcess(ctx, id) {
+		d.pane = &v.Pane
 	}
 	return nil
-}
-
-// gone notes that there is no tmux server any more.
-func (w *manyWait) gone() {
-	for _, d := range w.conditions {
-		if d.args.Kind == string(state.ServerGone) {
-			d.holds(nil, "the tmux server is gone")
-		}
-	}
-}
-
-// read reads what each pane has printed.
-func (w *manyWait) read(ctx context.Context) {
-	bytes := viewCeiling / 2 / max(len(w.follows), 1)
-	opt := state.SinceOptions{MaxLines: w.limit, MaxBytes: bytes}
-	for _, f := range w.follows {
-		f.since, _ = f.Printed(opt)
-		if w.outcome == outcomeGap && f.gap != nil {
-			if again, err := w.c.table.mirror.Since(ctx, f.id, f.Start(), opt); err == nil {
-				f.since = again // the cursor is of a stream that goes on
-			}
-		}
-		if f.gap == nil && f.since != nil {
-			f.gap = f.since.Gap
-		}
-	}
-}
-
-func (w *manyWait) result(p *clock) *toolResult {
-	var matched, panes [][]byte
-	n := notices{}
-	n.add(true, "%s", w.outcome)
-	for _, d := range w.conditions {
-		if !d.matched {
-			continue
-		}
-		var o object
-		o.open()
-		o.string("evidence", d.evidence)
-		o.int("index", d.index)
-		o.string("kind", d.args.Kind)
-		if d.on != nil {
-			o.string("paneId", d.on.String())
-		} else {
-			o.null("paneId")
-		}
-		o.close()
-		matched = append(matched, o.b)
-		n.add(true, "condition %d, %s: %s", d.index, d.args.Kind, d.evidence)
-	}
-	n.add(w.outcome == outcomeTimedOut, "timed out after %d ms; call again with the cursors to go on waiting", p.effective.Milliseconds())
-	var text strings.Builder
-	for _, f := range w.follows {
-		panes = append(panes, w.pane(f, &text))
-	}
-	var o object
-	o.open()
-	o.int("effectiveTimeoutMs", int(p.effective.Milliseconds()))
-	o.array("matched", matched)
-	o.string("outcome", w.outcome)
-	o.array("panes", panes)
-	o.close()
-	return &toolResult{Structured: o.b, Text: n.over(strings.TrimRight(text.String(), "\n"))}
-}
-
-// pane is one pane's part of the answer.
-func (w *manyWait) pane(f *followed, text *strings.Builder) []byte {
-	s := f.since
-	if s == nil {
-		s = &state.Since{}
-	}
-	var o object
-	o.open()
-	if w.outcome == outcomeServerGone || s.Cursor == (state.Cursor{}) {
-		o.null("cursor")
-	} else {
-		o.string("cursor", s.Cursor.String())
-	}
-	o.int("droppedLines", s.DroppedLines)
-	o.gap("gap", f.gap)
-	o.int("missedBytes", int(s.Missed))
-	o.string("paneId", f.id.String())
-	o.string("text", s.Text)
-	o.close()
-	fmt.Fprintf(text, "%s printed %s\n%s", f.id, plural(len(s.Text), "byte"), s.Text)
-	if s.Text != "" && !strings.HasSuffix(s.Text, "\n") {
-		text.WriteByte('\n')
-	}
-	if s.Cursor != (state.Cursor{}) {
-		text.WriteString("[cursor " + s.Cursor.String() + "]\n")
-	}
-	return o.b
 }

@@ -132,7 +132,7 @@ func TestWaitForEndsWithReason(t *testing.T) {
 		t.Errorf("%v", v)
 	}
 	for want, cond := range map[string]args{
-		"needs a pattern": {"kind": "text", "paneId": "%0"}, "needs a paneId": {"kind": "settled"}, "run_ended": {"kind": "run_ended", "runId": "x"},
+		"needs a pattern": {"kind": "text", "paneId": "%0"}, "needs a paneId": {"kind": "settled"}, "run_ended needs a runId": {"kind": "run_ended"},
 		"line feed": {"kind": "text", "paneId": "%0", "pattern": "a\nb"}, "conditions[0]: invalid arguments": {"kind": "nothing"},
 	} {
 		r.refused("wait_for", args{"conditions": []args{cond}}, want)

@@ -120,9 +120,10 @@ type run struct {
 	mu      sync.Mutex // guards the fields that follow
 	now     Run
 	changed chan struct{} // closed and replaced when now changes
-	group   int           // its process group, 0 if unknown
-	early   []byte        // what came after the typed line, if it did not start
-	kept    outputOf      // once it has ended; until then its output is in the tap
+	readers map[*RunFollow]struct{}
+	group   int      // its process group, 0 if unknown
+	early   []byte   // what came after the typed line, if it did not start
+	kept    outputOf // once it has ended; until then its output is in the tap
 }
 
 func (r *runs) init(m *Mirror, dir string) {
@@ -168,6 +169,9 @@ func (j *run) change(f func(*Run)) {
 	f(&j.now)
 	close(j.changed)
 	j.changed = make(chan struct{})
+	for f := range j.readers {
+		nudge(f.wake)
+	}
 }
 
 // Runs lists the runs that are remembered, oldest first; of one pane if pane is
@@ -213,6 +217,40 @@ func (m *Mirror) RunNow(id string) (Run, <-chan struct{}, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.now, j.changed, nil
+}
+
+// RunFollow shows a run as it changes, also when it has been forgotten. Any
+// goroutine may use it.
+type RunFollow struct {
+	run  *run
+	wake chan struct{}
+}
+
+// FollowRun begins to follow a run. wake, which must have room for one, is nudged
+// at every change. The caller must Close it. ErrNoRun.
+func (m *Mirror) FollowRun(id string, wake chan struct{}) (*RunFollow, error) {
+	j, err := m.runs.find(id)
+	if err != nil {
+		return nil, err
+	}
+	f := &RunFollow{run: j, wake: wake}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.readers == nil {
+		j.readers = map[*RunFollow]struct{}{}
+	}
+	j.readers[f] = struct{}{}
+	return f, nil
+}
+
+// Now is the run as it is now.
+func (f *RunFollow) Now() Run { return f.run.view() }
+
+// Close ends it. It may be called again.
+func (f *RunFollow) Close() {
+	f.run.mu.Lock()
+	defer f.run.mu.Unlock()
+	delete(f.run.readers, f)
 }
 
 // AwaitRun waits until a run does not run any more, or limit; that is no error.
