@@ -304,9 +304,8 @@ func (f *Follow) Why(ctx context.Context) (Why, error) {
 // Again has a pane whose output was lost watched again, and waits until its
 // screen is known. A pane that is gone is no error.
 func (f *Follow) Again(ctx context.Context) error {
-	out, err := f.m.caughtUp(ctx, f.id, GapAttached)
-	if err == nil && out == f.out {
-		err = out.awaitScreen(ctx, f.m.cfg.Timeout)
+	if out, err := f.m.caughtUp(ctx, f.id, GapAttached); err == nil && out == f.out {
+		_ = out.awaitScreen(ctx, f.m.cfg.Timeout) // without it, what comes is matched all the same
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

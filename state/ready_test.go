@@ -97,9 +97,14 @@ func TestWaitingRealPrograms(t *testing.T) {
 				command = "bash -c '" + command + "'"
 			}
 			id := x.window(command)
-			w := m.awaitFor(t, id, tt.want)
-			if w.Shell != tt.shell || tt.program != "" && w.Program != tt.program {
-				t.Errorf("%+v, want shell %q, program %q", w, tt.shell, tt.program)
+			// A shell that has yet to start its program, or is between two, is a
+			// state that passes: the whole row is awaited.
+			is := func(w Waiting) bool {
+				return w.For == tt.want && w.Shell == tt.shell && (tt.program == "" || w.Program == tt.program)
+			}
+			w, err := m.AwaitWaiting(t.Context(), id, patience, is)
+			if err != nil || !is(w) {
+				t.Fatalf("%+v, %v, want %s, shell %q, program %q", w, err, tt.want, tt.shell, tt.program)
 			}
 			if relayed := strings.HasPrefix(command, "script"); w.Relayed != relayed {
 				t.Errorf("relayed is %t: %s", w.Relayed, w.Evidence)
