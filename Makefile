@@ -17,7 +17,7 @@ help: ## this list
 
 .PHONY: build
 build: ## bin/tmux-mcpd
-	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/tmux-mcpd
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/tmux-mcpd
 
 .PHONY: run
 run: build ## a demonstration on a tmux server of its own, until Ctrl-C

@@ -92,6 +92,43 @@ func (x *testTmux) died(pane string) {
 	}
 }
 
+// paused waits until the daemon has paused a pane on the client that heard it. On
+// a machine that does nothing else that was so long before; one that is busy
+// with others may not have let the daemon run at all within 200 ms.
+func (x *testTmux) paused(pane string) {
+	x.t.Helper()
+	id, err := controlmode.ParsePaneID(pane)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	for ctx := within(x.t); ; {
+		x.m.watches.mu.Lock()
+		var s *stream
+		if p := x.m.watches.panes[id]; p != nil {
+			s = p.stream
+		}
+		x.m.watches.mu.Unlock()
+		if s == nil { // nobody listens to it by itself; unwatched panes are paused at once
+			_, err = x.m.Do(ctx, controlmode.Request{Commands: []controlmode.Command{controlmode.Cmd("display-message", "-p", "")}})
+		} else {
+			_, err = s.ask(ctx, controlmode.Request{Commands: []controlmode.Command{controlmode.Cmd("display-message", "-p", "")}, Fence: true})
+			s.mu.Lock()
+			muted := s.muted[id]
+			s.mu.Unlock()
+			if err == nil && !muted {
+				continue
+			}
+			if err == nil { // the pause was sent before this, and is done when it is answered
+				_, err = s.ask(ctx, controlmode.Request{Commands: []controlmode.Command{controlmode.Cmd("display-message", "-p", "")}, Fence: true})
+			}
+		}
+		if err != nil {
+			x.t.Fatalf("pane %s: %v", pane, err)
+		}
+		return
+	}
+}
+
 // respawns has the user respawn a dead pane again and again, each time 200 ms
 // after tmux has reported its death: that is the time the daemon has. A timer is
 // waited for because that time itself is what the promise is about; no other
@@ -112,14 +149,7 @@ func (x *testTmux) respawns(pane string, program func(round int) string, running
 		case <-limit.C:
 			x.t.Fatalf("%d respawns took too long", i)
 		}
-		// A machine that is busy with others may not have let the daemon run at
-		// all: two round trips of its own, which read nothing of the pane, show
-		// that it has.
-		for range 2 {
-			if _, err := x.m.Do(within(x.t), controlmode.Request{Commands: []controlmode.Command{controlmode.Cmd("display-message", "-p", "")}}); err != nil {
-				x.t.Fatalf("respawn %d: %v", i+1, err)
-			}
-		}
+		x.paused(pane)
 		run, waits := "seq 1 3000", false
 		if program != nil && program(i) != "" {
 			run, waits = program(i), true

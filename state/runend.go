@@ -3,7 +3,9 @@ package state
 import (
 	"bytes"
 	"context"
+	"errors"
 	"math"
+	"syscall"
 	"time"
 
 	"go.uber.org/zap"
@@ -19,6 +21,7 @@ const (
 	forgedAfter  = 100 * time.Millisecond // a job that has the terminal so long after its end mark has not printed it
 	quietTime    = 200 * time.Millisecond // without output, before a lost mark is believed
 	markLimit    = 10 * time.Second       // the same where no output is known to be missing
+	goingOn      = 2 * time.Second        // at the prompt, before a job that lives is taken for one in the background
 	unstartedEnd = 30 * time.Second       // after which a shell that does nothing has not run the line
 )
 
@@ -225,9 +228,17 @@ func (f *follower) running(ctx context.Context, h heard, now time.Time) bool {
 		f.r.suspend(j)
 		f.wait = followFast
 		return false
+	case f.groupLives() && now.Sub(f.prompt) < goingOn:
+		return false // fg: mksh and ksh93 continue a job before they give it the terminal
 	}
 	f.finish(RunUnknown, nil, f.beforePrompt(), false, now, false)
 	return true
+}
+
+// groupLives tells whether a process of the run's group is left.
+func (f *follower) groupLives() bool {
+	g := f.group()
+	return g > 1 && !errors.Is(syscall.Kill(-g, 0), syscall.ESRCH)
 }
 
 // atPrompt tells whether the run's shell reads a command line at this moment.

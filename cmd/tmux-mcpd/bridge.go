@@ -30,6 +30,7 @@ const (
 // stdio is the bridge. Standard output carries protocol and nothing else,
 // whatever happens; what there is to say goes to stderr.
 func stdio(ctx context.Context, in *invocation) error {
+	sparing(10) // it holds next to nothing
 	ctx, stop := clientContext(ctx, in.stdout)
 	defer stop()
 	r := newRelay(in.stdout, in.stderr, hello(os.LookupEnv, in.cfg), func(ctx context.Context) (*net.UnixConn, error) {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -25,6 +26,7 @@ func serve(ctx context.Context, in *invocation) error {
 	if c.detach {
 		return detach(ctx, c)
 	}
+	sparing(50)
 	version, err := checkTmux(ctx, c)
 	if err != nil {
 		return err
@@ -64,6 +66,15 @@ func serve(ctx context.Context, in *invocation) error {
 	}
 	log.Info("ended")
 	return nil
+}
+
+// sparing has garbage collected when the heap has grown by so many percent, not
+// by Go's 100: there is one process of us for each client, and most of what they
+// do is wait. GOGC decides if it is set.
+func sparing(percent int) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(percent)
+	}
 }
 
 // said reports that there was nothing to do.
