@@ -200,6 +200,9 @@ func drawValue(t *rapid.T, p *param) any {
 		// What is inside is the tool's own affair.
 		kindObjects: rapid.Just[any]([]any{map[string]any{"kind": "bell"}}),
 	}[p.kind]
+	if p.kind == kindObjects { // the tool looks into the items itself, and says which is wrong
+		anything = rapid.OneOf(number, rapid.Just[any]("x"), rapid.Just[any](nil), rapid.Just[any](map[string]any{"a": 1}))
+	}
 	if p.nullable {
 		fitting = rapid.OneOf(fitting, rapid.Just[any](nil))
 	}
