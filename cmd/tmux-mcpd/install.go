@@ -89,6 +89,15 @@ func serviceOf(c *config, system string, prog string, lookup env) (*service, err
 	}, nil
 }
 
+// ownService is the service that runs this very program.
+func ownService(c *config) (*service, error) {
+	prog, err := self()
+	if err != nil {
+		return nil, err
+	}
+	return serviceOf(c, runtime.GOOS, prog, os.LookupEnv)
+}
+
 func logOf(c *config) string {
 	if path := c.stateFile(".log"); path != "" {
 		return path
@@ -206,11 +215,7 @@ func plist(label string, args []string, log string) string {
 
 // install writes the service's files and has the service manager take them up.
 func install(ctx context.Context, in *invocation) error {
-	prog, err := self()
-	if err != nil {
-		return err
-	}
-	s, err := serviceOf(in.cfg, runtime.GOOS, prog, os.LookupEnv)
+	s, err := ownService(in.cfg)
 	if err != nil {
 		return err
 	}
@@ -239,11 +244,7 @@ func install(ctx context.Context, in *invocation) error {
 
 // uninstall takes the service away again. The daemon ends, tmux does not.
 func uninstall(ctx context.Context, in *invocation) error {
-	prog, err := self()
-	if err != nil {
-		return err
-	}
-	s, err := serviceOf(in.cfg, runtime.GOOS, prog, os.LookupEnv)
+	s, err := ownService(in.cfg)
 	if err != nil {
 		return err
 	}
