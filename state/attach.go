@@ -120,15 +120,15 @@ func (m *Mirror) serverListens() bool {
 // if it never was.
 func (m *Mirror) attachOnce(ctx context.Context) (served time.Duration, err error) {
 	m.awaitCalm(ctx) // the session we were on may be the first of several to go
-	session, err := m.someSession(ctx)
-	if err != nil {
-		return 0, emptyServer(err)
-	}
 	leave, err := m.door.pass(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer leave()
+	session, err := m.someSession(ctx) // the last thing before: see open
+	if err != nil {
+		return 0, emptyServer(err)
+	}
 	proc, err := m.startClient(session, "no-output", m.cfg.Timeout, m.structureEvent)
 	if err != nil {
 		return 0, err

@@ -114,7 +114,27 @@ func TestRestartingServerIsNotAttachedTooEarly(t *testing.T) {
 		// A client of ours that is just being started may still reach the next
 		// server too early, if it comes within the time a process takes to start.
 		m.awaitStatus(t, func(s Status) bool { return !s.Attached })
+		m.awaitNoClients(t)
 		x.start()
+	}
+}
+
+// awaitNoClients waits until every client that was being started has ended.
+func (m *Mirror) awaitNoClients(t *testing.T) {
+	t.Helper()
+	ctx := within(t)
+	for left := true; left; {
+		leave, err := m.door.pass(ctx) // who is in the door may be about to start one
+		if err != nil {
+			t.Fatal(err)
+		}
+		leave()
+		left = false
+		m.mu.Lock()
+		for _, o := range m.own {
+			left = left || o.proc != nil
+		}
+		m.mu.Unlock()
 	}
 }
 

@@ -26,7 +26,10 @@ const (
 	lookApart  = 20 * time.Millisecond // between two looks that settle a state
 	lookOften  = time.Second           // after which looks become rarer
 	lookRarely = 50 * time.Millisecond
-	looksMost  = 5 // for one answer
+	// screenAge is how old the answer may be whether a pane that is read key by
+	// key shows the alternate screen.
+	screenAge = 250 * time.Millisecond
+	looksMost = 5 // for one answer
 	// questionTime is how long a new pane may wait for something else than a
 	// command line before WaitReady takes that for its state.
 	questionTime = time.Second
@@ -208,8 +211,10 @@ func (m *Mirror) watchWaiting(ctx context.Context, mod *Model, id controlmode.Pa
 			pane = p
 		}
 		w := m.lookAt(pane)
+		// That a program shows the alternate screen is told by nobody.
+		doubt := w.keys && now.Sub(asked) >= screenAge
 		unsaid := w.For == WaitsDead && (!pane.Dead || pane.DeadStatus == "" && pane.DeadSignal == "")
-		if unsaid && now.Sub(asked) >= lookRarely {
+		if doubt || unsaid && now.Sub(asked) >= lookRarely {
 			// The process has ended before tmux said so, or said how, or has only begun.
 			own, err := m.onePane(ctx, id)
 			if err != nil {

@@ -42,6 +42,7 @@ type Waiting struct {
 	group  int    // the foreground group
 	tty    string // the terminal it reads, which is not the pane's behind a relay
 	screen bool   // the alternate screen is on
+	keys   bool   // it reads single keys: the screen decides what it is
 }
 
 // same tells whether two looks saw the same.
@@ -166,6 +167,7 @@ func classify(s *sample) Waiting {
 		w.Evidence = w.Program + " reads a line without echo"
 	case !t.canonical:
 		w.For, w.Evidence = keys(s, w.Program, shell)
+		w.keys = true
 	case s.blockedIn(readsTerminal), shell == ShellAsh && strings.HasPrefix(p.blocked, polls):
 		w.For = WaitsLine
 		w.Evidence = w.Program + " reads a line"

@@ -216,10 +216,18 @@ func (w *watches) open(ctx context.Context, server Server, id controlmode.Sessio
 		return nil, fmt.Errorf("session %s: %w: %w", id, ErrDetached, errUnwelcome)
 	}
 	err := w.alive(ctx, server)
-	if err == nil && fragile(server.Version) && w.m.awaitCalm(ctx) {
-		err = w.alive(ctx, server) // it was a while ago
-	}
 	if err != nil {
+		return nil, fmt.Errorf("session %s: %w", id, err)
+	}
+	if fragile(server.Version) {
+		w.m.awaitCalm(ctx)
+	}
+	leave, err := w.m.door.pass(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	if err := w.alive(ctx, server); err != nil { // it may have been a while
 		return nil, fmt.Errorf("session %s: %w", id, err)
 	}
 	s = &stream{
@@ -227,11 +235,6 @@ func (w *watches) open(ctx context.Context, server Server, id controlmode.Sessio
 		noisy: map[controlmode.PaneID]struct{}{}, paused: map[controlmode.PaneID]struct{}{},
 	}
 	s.routes.Store(&map[controlmode.PaneID]*Output{})
-	leave, err := w.m.door.pass(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
 	proc, err := w.m.startClient(id, "pause-after=3", min(w.m.cfg.Timeout, streamTimeout), func(e controlmode.Event) { w.event(s, e) })
 	if err != nil {
 		return nil, err
