@@ -277,7 +277,13 @@ func TestHistoryWithinBudget(t *testing.T) {
 	}
 	end, whole := p.floodEnd(before, total)
 	if !whole {
-		t.Skip("we were slow and the chain broke, so what was missed cannot be compared")
+		// tmux paused the pane of a daemon that was too slow: how much is missing
+		// nobody knows, and that is what has to be said.
+		s, err := m.Since(within(t), 1, before, SinceOptions{})
+		if err != nil || s.Gap == nil {
+			t.Errorf("after a pause no gap is told: %+v, %v", s, err)
+		}
+		return
 	}
 	s, err := m.Since(within(t), 1, before, SinceOptions{})
 	if err != nil {

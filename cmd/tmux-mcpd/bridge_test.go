@@ -371,7 +371,7 @@ func FuzzRefusal(f *testing.F) {
 			t.Fatalf("%q is not one line of JSON: %v", reply, err)
 		}
 		if err := json.Unmarshal(line, &in); err != nil {
-			t.Skip("not a message")
+			return // no message: what was answered is checked above
 		}
 		// Encoding may write a character of a string in another way.
 		var a, b any
