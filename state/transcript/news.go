@@ -51,26 +51,7 @@ func (t *Transcript) NewLines(after int64) []NewLine {
 
 // newsAt is the logical line around a row, or the part of it within
 // maxNewsRows.
-func (t *Transcript) newsAt(i int) line {
-	l := line{from: i, to: i}
-	for l.from > 0 && i-l.from < maxNewsRows && t.view(l.from-1).wrapped {
-		l.from--
-	}
-	n := t.rowCount()
-	for j := l.from; j < n; j++ {
-		v := t.view(j)
-		l.news, l.changed = max(l.news, v.news()), max(l.changed, v.changed)
-		if j == l.from {
-			l.id = v.id
-		}
-		l.to = j + 1
-		if !v.wrapped || j-i >= maxNewsRows {
-			break
-		}
-	}
-	l.blank = t.blankRows(l.from, l.to)
-	return l
-}
+func (t *Transcript) newsAt(i int) line { return t.lineWithin(i, maxNewsRows) }
 
 // asLine renders a line. An unfinished one that the cursor is on ends at the
 // cursor.

@@ -1,5 +1,7 @@
 package transcript
 
+import "math"
+
 // view is what deltas need to know of a row, in history or on the main screen.
 type view struct {
 	id                            uint64
@@ -96,9 +98,13 @@ type line struct {
 }
 
 // lineAt is the logical line around a row.
-func (t *Transcript) lineAt(i int) line {
+func (t *Transcript) lineAt(i int) line { return t.lineWithin(i, math.MaxInt) }
+
+// lineWithin is the logical line around a row, or the part of it that is no more
+// than so many rows away.
+func (t *Transcript) lineWithin(i, most int) line {
 	l := line{from: i, to: i + 1}
-	for l.from > 0 && t.view(l.from-1).wrapped {
+	for l.from > 0 && i-l.from < most && t.view(l.from-1).wrapped {
 		l.from--
 	}
 	n := t.rowCount()
@@ -109,7 +115,7 @@ func (t *Transcript) lineAt(i int) line {
 			l.id = v.id
 		}
 		l.to = j + 1
-		if !v.wrapped {
+		if !v.wrapped || j-i >= most {
 			break
 		}
 	}
