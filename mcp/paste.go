@@ -111,11 +111,9 @@ func newPaste(id controlmode.PaneID, a pasteArgs) (*paste, error) {
 
 // run pastes, and deletes the buffer whatever happens.
 func (p *paste) run(ctx context.Context, c *call) error {
-	place, end := c.placeBefore(ctx, p.pane)
-	defer end()
 	err := c.guard(ctx, inputTo(p.pane, p.force), func(g *guarded) error {
 		p.cohort = len(g.panes)
-		p.cursor = place(g.waited)
+		p.cursor = c.place(ctx, p.pane)
 		c.echoes([]controlmode.PaneID{p.pane}, p.text)
 		if p.text == "" && !p.enter {
 			return nil
