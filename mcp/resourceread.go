@@ -82,7 +82,7 @@ func (t *table) asProtocolError(ctx context.Context, err error) error {
 func protocolError(res *toolResult, uri string) error {
 	e := &jsonrpc.Error{Code: codeRefused, Message: res.Text}
 	if res.absent {
-		e.Code = sdk.CodeResourceNotFound
+		e.Code = jsonrpc.CodeInvalidParams
 		if uri != "" {
 			e.Data = encodeOnce(map[string]string{"uri": uri})
 		}
