@@ -36,7 +36,7 @@ func newRig(t testing.TB, env map[string]string) *rig {
 }
 
 // newRigOn is newRig with a tmux binary, "" for tmux from PATH.
-func newRigOn(t testing.TB, bin string, env map[string]string) *rig {
+func newRigOn(t testing.TB, bin string, env map[string]string, change ...func(*state.Config)) *rig {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "mt") // t.TempDir can be too long for a socket
 	if err != nil {
@@ -51,10 +51,14 @@ func newRigOn(t testing.TB, bin string, env map[string]string) *rig {
 		os.RemoveAll(dir)
 	})
 	socket := controlmode.Socket{Path: r.sock}
-	m := state.New(state.Config{
+	cfg := state.Config{
 		Bin: r.bin, Socket: socket, Log: zaptest.NewLogger(t), Server: state.ServerConfig{File: os.DevNull},
 		RunDir: filepath.Join(dir, "runs"),
-	})
+	}
+	for _, f := range change {
+		f(&cfg)
+	}
+	m := state.New(cfg)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() { defer close(ended); m.Run(ctx) }()
