@@ -249,7 +249,14 @@ func typeLine(id controlmode.PaneID, line string) controlmode.Command {
 // runProblem explains why a pane cannot run a command.
 func runProblem(id controlmode.PaneID, err error) error {
 	var not *state.NotReadyError
+	var left *state.LeftoverError
 	switch {
+	case errors.As(err, &left):
+		return &problem{
+			reason: fmt.Sprintf("pane %s has text on its command line that nobody has entered, nothing was typed: %s", id, inline(left.Text)),
+			hint: "It may be a person's. If it is yours, C-c by send_keys clears it; newPane runs the command beside it. " +
+				"If it is part of the prompt, the shell marks its end (OSC 133 B) too early: press Enter once, then it is known.",
+		}
 	case errors.Is(err, state.ErrBusy):
 		return &problem{
 			reason: fmt.Sprintf("pane %s is busy: %s; nothing was typed", id, err),

@@ -145,6 +145,9 @@ func interruptRun(ctx context.Context, c *call, a interruptArgs) (*toolResult, e
 	if err != nil {
 		return nil, err
 	}
+	if v, err = c.table.mirror.AwaitSignals(ctx, a.RunID); err != nil {
+		return nil, err
+	}
 	sent := false
 	switch {
 	case v.Ended():

@@ -55,6 +55,7 @@ type Output struct {
 	stale bool    // text must be started again before it is read
 
 	taps []*tap // of runs in the pane
+	left leftover
 
 	counted int64 // bytes of memory, as last told
 

@@ -35,8 +35,9 @@ type PreparedRun struct {
 }
 
 // PrepareRun gets a pane ready for a command: it must wait for a command line
-// of a known shell (NotReadyError) and have no other run (ErrBusy); it is watched from
-// here on, and the command staged. ErrNotFound, ErrNoServer.
+// of a known shell (NotReadyError) with nothing on it (LeftoverError) and have no
+// other run (ErrBusy); it is watched from here on, and the command staged.
+// ErrNotFound, ErrNoServer.
 func (m *Mirror) PrepareRun(ctx context.Context, id controlmode.PaneID, opt RunOptions) (*PreparedRun, error) {
 	r := &m.runs
 	j := &run{
@@ -71,6 +72,9 @@ func (r *runs) prepare(ctx context.Context, j *run, opt RunOptions) (*PreparedRu
 		}
 	}
 	out.touch(time.Now())
+	if err := m.emptyLine(ctx, id, out); err != nil {
+		return nil, err
+	}
 	pane := mod.Panes[0]
 	j.server, j.panePID, j.width, j.height = mod.Server, pane.PID, pane.Width, pane.Height
 	j.shell, j.tty, j.typed = w.pid, w.tty, time.Now()

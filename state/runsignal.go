@@ -4,7 +4,42 @@ import (
 	"context"
 	"fmt"
 	"syscall"
+	"time"
 )
+
+// signalsBack is how long a shell may take, from the start mark on, to give the
+// command its own signals. Until then the wrapper's traps would take C-c for
+// nothing; and before the mark it would clear the line that is about to run.
+const signalsBack = 100 * time.Millisecond
+
+// AwaitSignals waits until a signal to a run would reach its command, or it has
+// ended; not longer than a command may take to start. ErrNoRun.
+func (m *Mirror) AwaitSignals(ctx context.Context, id string) (Run, error) {
+	for {
+		v, changed, err := m.RunNow(id)
+		if err != nil || !v.Active() {
+			return v, err
+		}
+		most := startLimit // StartedAt is when it was typed
+		if v.Began {
+			most = signalsBack
+		}
+		wait := time.Until(v.StartedAt.Add(most))
+		if wait <= 0 {
+			return v, nil
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-changed:
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+		if ctx.Err() != nil {
+			return v, context.Cause(ctx)
+		}
+	}
+}
 
 // Interrupting notes that a run is about to be interrupted. It answers false if
 // it is not running any more: then nothing must be sent, as it would reach the

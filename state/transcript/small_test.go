@@ -236,6 +236,38 @@ func TestMarks(t *testing.T) {
 	}
 }
 
+// TestCommandLine: what was typed stands between the B mark and the cursor.
+func TestCommandLine(t *testing.T) {
+	const b = "\x1b]133;B\x07"
+	for name, c := range map[string]struct {
+		printed, text string
+		ok            bool
+	}{
+		"no mark":              {"$ echo", "", false},
+		"nothing typed":        {"$ " + b, "", true},
+		"typed":                {"$ " + b + "echo x", "echo x", true},
+		"wide":                 {"\u6f22> " + b + "e\u0301 \u6f22", "e\u0301 \u6f22", true},
+		"cursor within":        {"$ " + b + "echo x\x1b[3D", "ech", true},
+		"suggested":            {"$ " + b + "ec\x1b[90mho x\x1b[4D", "ec", true},
+		"at the right":         {"$ " + b + "\x1b[10Cgit\r\x1b[2C", "", true},
+		"wrapped":              {"$ " + b + "0123456789abcdefghijklmnop", "0123456789abcdefghijklmnop", true},
+		"running":              {"$ " + b + "echo\r\n\x1b]133;C\x07out", "", false},
+		"next line":            {"$ " + b + "echo\r\n", "", false},
+		"next prompt":          {"$ " + b + "echo\r\n\x1b]133;A\x07$ " + b + "x", "x", true},
+		"cleared":              {"$ " + b + "echo\x1b[2J\x1b[H>", "", false},
+		"full screen":          {"$ " + b + "vi\x1b[?1049hx", "", false},
+		"scrolled":             {"$ " + b + strings.Repeat("0123456789", 12), strings.Repeat("0123456789", 12), true},
+		"drawn again":          {"$ " + b + "echo\r\x1b[K$ " + b + "ls", "ls", true},
+		"at the start of line": {"top\r\n" + b + "x", "x", true},
+	} {
+		tr := New(20, 4, 100, Profile33)
+		write(tr, c.printed)
+		if text, _, ok := tr.CommandLine(); text != c.text || ok != c.ok {
+			t.Errorf("%s: %q, %v; want %q, %v", name, text, ok, c.text, c.ok)
+		}
+	}
+}
+
 // TestTitle: titles are data, and bounded.
 func TestTitle(t *testing.T) {
 	tr := New(20, 4, 100, Profile33)

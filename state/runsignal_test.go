@@ -1,0 +1,47 @@
+package state
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestAwaitSignals: a signal waits until the command has its own handlers, or
+// might never have started.
+func TestAwaitSignals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := New(Config{RunDir: t.TempDir()})
+		for name, c := range map[string]struct {
+			begins, ends, returns time.Duration
+		}{
+			"not begun yet":   {300 * time.Millisecond, 0, 300*time.Millisecond + signalsBack},
+			"never begins":    {0, 0, startLimit},
+			"begun long ago":  {-time.Minute, 0, 0},
+			"has just begun":  {-signalsBack / 2, 0, signalsBack / 2},
+			"ends before":     {300 * time.Millisecond, 310 * time.Millisecond, 310 * time.Millisecond},
+			"ends at once":    {-time.Millisecond, 10 * time.Millisecond, 10 * time.Millisecond},
+			"begins too late": {startLimit + time.Second, 0, startLimit},
+		} {
+			begin := time.Now()
+			j := &run{changed: make(chan struct{}), now: Run{ID: name, State: RunRunning, StartedAt: begin}}
+			m.runs.byID[name] = j
+			if c.begins < 0 {
+				j.now.Began, j.now.StartedAt = true, begin.Add(c.begins)
+			} else if c.begins > 0 {
+				time.AfterFunc(c.begins, func() { j.change(func(v *Run) { v.Began, v.StartedAt = true, time.Now() }) })
+			}
+			if c.ends > 0 {
+				time.AfterFunc(c.ends, func() { j.change(func(v *Run) { v.State = RunCompleted }) })
+			}
+			v, err := m.AwaitSignals(t.Context(), name)
+			if took := time.Since(begin); err != nil || took != c.returns || v.Ended() != (c.ends > 0) {
+				t.Errorf("%s: after %v, want %v: %+v, %v", name, took, c.returns, v, err)
+			}
+		}
+		if _, err := m.AwaitSignals(t.Context(), "other"); !errors.Is(err, ErrNoRun) {
+			t.Error(err)
+		}
+		time.Sleep(time.Minute) // what was begun goes on
+	})
+}
