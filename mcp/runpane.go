@@ -69,10 +69,14 @@ func (c *call) tidy(ctx context.Context, v state.Run) {
 	c.removePane(ctx, v.Pane)
 }
 
-// removePane kills a pane that this daemon made. A pane that is attended stays.
+// removePane kills a pane that this daemon made. A pane that is attended stays, and
+// so does the last one of its window, which would take more with it.
 func (c *call) removePane(ctx context.Context, id controlmode.PaneID) {
 	// What keeps it is no fault of the call: list_panes shows it.
 	_ = c.guard(ctx, endOfPane(id, false), func(g *guarded) error {
+		if len(g.model.Panes) == 1 {
+			return nil
+		}
 		return g.write(ctx, controlmode.Cmd("kill-pane", "-t", id.String()))
 	})
 }

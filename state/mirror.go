@@ -156,7 +156,9 @@ func (m *Mirror) follow(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if n++; n%slow != 0 && !m.journal.awaited() {
+			if n++; n%slow == 0 {
+				m.runs.reapPanes(ctx, time.Now())
+			} else if !m.journal.awaited() {
 				continue
 			}
 		case <-m.hint:

@@ -97,6 +97,8 @@ type runs struct {
 	files *runFiles
 	wg    sync.WaitGroup // the goroutines that follow runs
 
+	reaping sync.Mutex // guards run.resting; taken before mu
+
 	mu     sync.Mutex // guards the fields that follow
 	byID   map[string]*run
 	active map[controlmode.PaneID]*run // that have the pane
@@ -116,6 +118,7 @@ type run struct {
 	out     *Output
 	tap     *tap
 	typed   time.Time
+	resting restingPane // guarded by runs.reaping
 
 	mu      sync.Mutex // guards the fields that follow
 	now     Run
