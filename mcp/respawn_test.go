@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"os"
+	"path/filepath"
 	"strconv"
 	"testing"
 )
@@ -50,7 +51,9 @@ func TestRespawnsDoNotEndTheServer(t *testing.T) {
 // TestRespawnPane: refusals, and what it starts.
 func TestRespawnPane(t *testing.T) {
 	r := newRig(t, nil).start()
-	r.tmux("set-option", "-g", "remain-on-exit", "on", ";", "new-window", "-d", "-t", "main:", "exit 3", ";", "new-window", "-d", "-t", "main:", "cat")
+	starts := filepath.Join(filepath.Dir(r.sock), "starts")
+	r.tmux("set-option", "-g", "remain-on-exit", "on", ";", "new-window", "-d", "-t", "main:", "echo >>"+starts+"; exit 3", ";",
+		"new-window", "-d", "-t", "main:", "cat")
 	r.until(func() bool { return r.format("%1", "#{pane_dead}") == "1" })
 	r.ok("capture_since", args{"paneId": "%2"})
 	cursor := r.ok("capture_since", args{"paneId": "%2"})["cursor"]
@@ -59,10 +62,10 @@ func TestRespawnPane(t *testing.T) {
 		t.Errorf("a refused respawn left a gap: %v", v)
 	}
 	r.refused("respawn_pane", args{"paneId": "%9"}, "pane %9 does not exist")
-	pid := r.format("%1", "#{pane_pid}")
-	if p := r.whole("respawn_pane", "pane", args{"paneId": "%1"}); p["id"] != "%1" || r.format("%1", "#{pane_pid}") == pid {
+	if p := r.whole("respawn_pane", "pane", args{"paneId": "%1"}); p["id"] != "%1" {
 		t.Errorf("%v", p)
 	}
+	r.until(func() bool { return readAll(t, starts) == "\n\n" })
 	leave := r.attach("main")
 	r.refused("respawn_pane", args{"paneId": "%0", "killFirst": true, "force": true}, "is attended")
 	leave()
