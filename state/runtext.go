@@ -23,13 +23,15 @@ type RunTextOptions struct {
 
 // RunText is output of a run, as a reader of the screen would see it.
 type RunText struct {
-	Text         string
-	Lines        int
-	DroppedLines int   // cut from the front by MaxLines
-	OmittedBytes int   // cut from the front by MaxBytes
-	Missed       int64 // bytes that are not kept any more, or never came
-	More         bool  // there is more after Cursor already
-	Cursor       *Cursor
+	Text  string
+	Lines int
+	// ContinuesLine: the first line is only the new part of the one before From.
+	ContinuesLine bool
+	DroppedLines  int   // cut from the front by MaxLines
+	OmittedBytes  int   // cut from the front by MaxBytes
+	Missed        int64 // bytes that are not kept any more, or never came
+	More          bool  // there is more after Cursor already
+	Cursor        *Cursor
 }
 
 // RunText answers output of a run, also while it runs. It asks tmux nothing. The
@@ -44,11 +46,19 @@ func (m *Mirror) RunText(id string, opt RunTextOptions) (Run, RunText, error) {
 		return Run{}, RunText{}, fmt.Errorf("%w: it names %s, and run %s is in %s", ErrOtherPane, opt.From.Stream.Pane(), id, j.now.Pane)
 	}
 	v, kept := j.output()
-	t := RunText{Cursor: v.Cursor}
-	if !v.Began || len(kept.epochs) == 0 {
-		return v, t, nil
+	if !v.Began {
+		return v, RunText{Cursor: v.Cursor}, nil
 	}
-	raw, from, lost := kept.raw, kept.from, kept.lost
+	return v, kept.read(v.Cursor, v.StartedAt, opt), nil
+}
+
+// read renders output of a run or a command. cursor is where it begins.
+func (k *outputOf) read(cursor *Cursor, began time.Time, opt RunTextOptions) RunText {
+	t := RunText{Cursor: cursor}
+	if len(k.epochs) == 0 {
+		return t
+	}
+	raw, from, lost := k.raw, k.from, k.lost
 	start := from - lost
 	at := from
 	if opt.From != nil {
@@ -67,16 +77,17 @@ func (m *Mirror) RunText(id string, opt RunTextOptions) (Run, RunText, error) {
 		}
 		raw, from = raw[skip:], from+int64(skip)
 	}
-	text := kept.blank(textBudget * runOutput)
-	text.Write(raw, v.StartedAt)
+	text := k.blank(textBudget * runOutput)
+	text.Write(raw, began)
 	if to := from + text.LostTo(); to > at { // more rows than can be held
 		t.Missed, at = t.Missed+to-at, to
 	}
 	d := text.Since(at-from, transcript.SinceOptions{MaxLines: opt.MaxLines, MaxBytes: opt.MaxBytes, Oldest: opt.From != nil})
 	t.Text, t.Lines, t.DroppedLines, t.OmittedBytes, t.More = d.Text, d.Lines, d.DroppedLines, d.OmittedBytes, d.More
-	cursor := placeIn(kept.epochs, from+d.Offset)
-	t.Cursor = &cursor
-	return v, t, nil
+	t.ContinuesLine = d.ContinuesLine
+	next := placeIn(k.epochs, from+d.Offset)
+	t.Cursor = &next
+	return t
 }
 
 // outputOf is what there is of a run's output, and what it takes to read it.
@@ -158,7 +169,7 @@ func (j *run) drop() int64 {
 func (r *runs) recover(ctx context.Context, id string, rec runRecord) {
 	status, when, ended := r.files.status(id)
 	j := &run{
-		files: r.files, panePID: rec.PanePID, shell: rec.ShellPID, tty: rec.TTY, server: Server{ID: rec.Server}, same: rec.Same,
+		m: r.m, files: r.files, panePID: rec.PanePID, shell: rec.ShellPID, tty: rec.TTY, server: Server{ID: rec.Server}, same: rec.Same,
 		typed: rec.Typed, changed: make(chan struct{}),
 		now: Run{
 			ID: id, Pane: rec.Pane, Shell: rec.Shell, State: RunRunning, StartedAt: rec.Typed, Restarted: true, NewPane: rec.NewPane,
