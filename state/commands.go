@@ -203,21 +203,21 @@ func (o *Output) commandOutput(id string, from *Cursor) (Command, outputOf, erro
 		k.from = min(max(start, o.ring.start), max(end, start))
 		k.lost = k.from - start
 		if end > k.from {
-			k.raw = withoutEndMark(o.ring.copy(k.from, end), c.width)
+			k.raw = withoutPartialMark(o.ring.copy(k.from, end), c.width)
 		}
 		return o.commandLocked(c), k, nil
 	}
 	return Command{}, outputOf{}, fmt.Errorf("command %q: %w", id, ErrNoCommand)
 }
 
-// endMark is what zsh shows after output without a final newline, before any of
+// partialLine is what zsh shows after output without a final newline, before any of
 // its hooks can print (option PROMPT_SP).
-var endMark = regexp.MustCompile(`(?:\x1b\[[0-9;]*m)+[%#](?:\x1b\[[0-9;]*m)*( +)\r \r$`)
+var partialLine = regexp.MustCompile(`(?:\x1b\[[0-9;]*m)+[%#](?:\x1b\[[0-9;]*m)*( +)\r \r$`)
 
-// withoutEndMark cuts zsh's mark from a command's output.
-func withoutEndMark(b []byte, width int) []byte {
+// withoutPartialMark cuts zsh's mark from a command's output.
+func withoutPartialMark(b []byte, width int) []byte {
 	const attributes = 64
-	if m := endMark.FindSubmatchIndex(b[max(0, len(b)-width-attributes):]); m != nil && m[3]-m[2] >= width-2 {
+	if m := partialLine.FindSubmatchIndex(b[max(0, len(b)-width-attributes):]); m != nil && m[3]-m[2] >= width-2 {
 		return b[:max(0, len(b)-width-attributes)+m[0]]
 	}
 	return b
