@@ -47,6 +47,7 @@ type Command struct {
 	ExitStatus *int      // nil if it was not told
 	StartedAt  time.Time // zero if its start was not seen
 	EndedAt    time.Time // zero while it has not ended, and if that is not known
+	EndAtMost  bool      // EndedAt is the latest that it can be: output is missing
 	// OutputComplete tells that the command has ended, and all it printed is kept.
 	OutputComplete bool
 	// Run is the id of our own run that it is, "" for a command of somebody else.
@@ -62,7 +63,8 @@ type command struct {
 	n             int
 	state         CommandState
 	line          string
-	status        int // -1 if it was not told
+	above         string // may hold the line, behind the prompt that the next B will tell
+	status        int    // -1 if it was not told
 	start, end    int64
 	began, ended  time.Time
 	run           string
@@ -114,10 +116,9 @@ type ownStart struct {
 
 // commandNews is something for the journal.
 type commandNews struct {
-	started bool
-	at      time.Time
-	line    string
-	end     string
+	*command
+	start bool
+	at    time.Time
 }
 
 // begin starts the log.
@@ -140,6 +141,9 @@ func (l *commandLog) mark(k transcript.Mark, width, height int, awaited bool, no
 		if !k.Secondary() {
 			l.marks = true
 			l.prompt(k, now)
+			if k.Kind == 'B' {
+				l.learn(k.Line)
+			}
 		}
 	case 'C':
 		l.started(k, width, height, awaited, now)
@@ -158,6 +162,20 @@ func (l *commandLog) prompt(k transcript.Mark, now time.Time) {
 	}
 }
 
+// learn takes a prompt from the line above the newest command, the prompt of
+// which was shown before the log began.
+func (l *commandLog) learn(prompt string) {
+	if len(l.all) == 0 {
+		return
+	}
+	c := l.all[len(l.all)-1]
+	if line, ok := strings.CutPrefix(c.above, prompt); ok && prompt != "" && c.line == "" {
+		c.line = strings.TrimSpace(line)
+		l.lines += len(c.line)
+	}
+	c.above = ""
+}
+
 func (l *commandLog) started(k transcript.Mark, width, height int, awaited bool, now time.Time) {
 	run := l.ownAt(k.End)
 	line, told := lineOf(k.Text), l.line
@@ -172,13 +190,13 @@ func (l *commandLog) started(k transcript.Mark, width, height int, awaited bool,
 	case run != "" && l.open != nil && l.open.ours && l.open.run == "":
 		// The shell's own mark came first, for the line that was typed for the run.
 		l.lines -= len(l.open.line)
-		l.open.run, l.open.line, l.open.start, l.open.began = run, "", k.Start, now
+		l.open.run, l.open.line, l.open.above, l.open.start, l.open.began = run, "", "", k.Start, now
 		return
 	case run != "":
 		if l.open != nil {
 			l.close(CommandUnknown, -1, k.Start, time.Time{}, now)
 		}
-		line = ""
+		line, k.Above = "", ""
 	default:
 		l.marks, l.starts = true, true
 		if l.open != nil { // of two integrations, or printed by the command
@@ -191,7 +209,7 @@ func (l *commandLog) started(k transcript.Mark, width, height int, awaited bool,
 	}
 	l.next++
 	c := &command{
-		n: l.next, state: CommandRunning, line: line, status: -1, start: k.Start, end: -1, began: now,
+		n: l.next, state: CommandRunning, line: line, above: k.Above, status: -1, start: k.Start, end: -1, began: now,
 		run: run, ours: awaited && run == "", width: width, height: height,
 	}
 	l.add(c)
@@ -247,7 +265,7 @@ func (l *commandLog) close(s CommandState, status int, end int64, at, now time.T
 		l.tellStart(c, now)
 	}
 	if c.told {
-		l.report(commandNews{at: now, line: c.line, end: outcome(string(s), c.exit())})
+		l.report(commandNews{c, false, now})
 	}
 }
 
@@ -321,7 +339,7 @@ func (l *commandLog) tellStart(c *command, now time.Time) {
 	}
 	l.tokens--
 	c.told = true
-	l.report(commandNews{started: true, at: c.began, line: c.line})
+	l.report(commandNews{c, true, c.began})
 }
 
 func (l *commandLog) report(n commandNews) {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// maxCommandLine is how many bytes of a command line are kept.
-const maxCommandLine = 4096
+// MaxCommandLine is how many bytes of a command line are kept.
+const MaxCommandLine = 4096
 
 // lineOf reads the command line that a shell tells with its C mark: cmdline_url
 // (fish, kitty) or cmdline (kitty, quoted for bash; the last option, as it may
@@ -52,8 +52,8 @@ func lineOfCode(text string) string {
 // oneLine is a command line as it is kept.
 func oneLine(s string) string {
 	s = strings.TrimSpace(strings.ToValidUTF8(s, "\ufffd"))
-	if len(s) > maxCommandLine {
-		s = strings.ToValidUTF8(s[:maxCommandLine], "")
+	if len(s) > MaxCommandLine {
+		s = strings.ToValidUTF8(s[:MaxCommandLine], "")
 	}
 	return s
 }

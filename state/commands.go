@@ -27,6 +27,31 @@ type CommandList struct {
 	Gap            *Gap // the newest place where marks may be missing, nil for nowhere
 }
 
+// Last is the newest command whose end was told, or if there is none the newest
+// that is known not to run; nil for none.
+func (l *CommandList) Last() *Command {
+	var last *Command
+	for i := range l.Commands {
+		switch c := &l.Commands[i]; {
+		case c.State == CommandCompleted, c.State == CommandPaneDied:
+			last = c
+		case c.State == CommandUnknown && (last == nil || last.State == CommandUnknown):
+			last = c
+		}
+	}
+	return last
+}
+
+// Find is the command with an id, nil for none.
+func (l *CommandList) Find(id string) *Command {
+	for i := range l.Commands {
+		if l.Commands[i].ID == id {
+			return &l.Commands[i]
+		}
+	}
+	return nil
+}
+
 // Commands lists the commands in a pane, which it has watched. All that tmux had
 // received from the pane when the call was made has been looked at. ErrNotFound,
 // ErrNoServer, ErrDetached.
@@ -99,7 +124,7 @@ func (m *Mirror) ofRun(c *Command) {
 		c.State = CommandUnknown
 	}
 	c.ExitStatus, c.StartedAt, c.EndedAt, c.Cursor = v.ExitStatus, v.StartedAt, v.EndedAt, v.Cursor
-	c.OutputComplete = v.Ended() && v.OutputComplete
+	c.OutputComplete, c.EndAtMost = v.Ended() && v.OutputComplete, false
 }
 
 // marked takes a mark that is being rendered. The caller holds the lock.
@@ -137,7 +162,7 @@ func (o *Output) commandList() CommandList {
 
 func (o *Output) commandLocked(c *command) Command {
 	v := Command{
-		ID: o.commands.id(c), State: c.state, Line: c.line, ExitStatus: c.exit(), StartedAt: c.began, EndedAt: c.ended, Run: c.run,
+		ID: o.commands.id(c), State: c.state, Line: c.line, ExitStatus: c.exit(), StartedAt: c.began, EndedAt: c.ended, EndAtMost: c.lost, Run: c.run,
 		OutputComplete: c.state != CommandRunning && !c.lost && c.start >= o.ring.start,
 	}
 	if at := max(c.start, o.resumed); len(o.epochs) > 0 {
@@ -224,12 +249,19 @@ func withoutPartialMark(b []byte, width int) []byte {
 }
 
 // takeNews answers what is to be told of a pane's commands, once.
-func (o *Output) takeNews() []commandNews {
+func (o *Output) takeNews() []Change {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	news := o.commands.news
+	var all []Change
+	for _, n := range o.commands.news {
+		c := Change{Kind: CommandStarted, Time: n.at, After: n.line}
+		if !n.start {
+			c = Change{Kind: CommandEnded, Time: n.at, Before: n.line, After: outcome(string(n.state), n.exit())}
+		}
+		all = append(all, c)
+	}
 	o.commands.news = nil
-	return news
+	return all
 }
 
 // tellCommands puts what panes tell of commands into the journal until ctx is
@@ -250,11 +282,7 @@ func (w *watches) tellCommands(ctx context.Context) {
 		w.mu.Unlock()
 		for _, out := range outs {
 			for _, n := range out.takeNews() {
-				if n.started {
-					w.m.note(CommandStarted, out.pane, n.at, "", n.line)
-				} else {
-					w.m.note(CommandEnded, out.pane, n.at, n.line, n.end)
-				}
+				w.m.note(n.Kind, out.pane, n.Time, n.Before, n.After)
 			}
 		}
 	}

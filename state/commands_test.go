@@ -57,7 +57,19 @@ func shownCommands(all []Command) string {
 	return b.String()
 }
 
-// ended tells whether the newest command has that line and has ended.
+// prompts counts the prompts that the marks tell of.
+func (o *Output) prompts() (n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, k := range o.text.Marks(-1) {
+		if k.Kind == 'B' {
+			n++
+		}
+	}
+	return n
+}
+
+// newestEnded tells whether the newest command has that line and has ended.
 func newestEnded(line string) func(*CommandList) bool {
 	return func(l *CommandList) bool {
 		n := len(l.Commands)
@@ -100,8 +112,11 @@ func TestCommandsOfShells(t *testing.T) {
 			x.awaitCommands(m, 0, "the first command", newestEnded(failing))
 			x.typeLine(0, "")       // an empty line is no command
 			if shell != ShellFish { // it runs no hook for a line that comes right after C-c
+				_, out := m.watches.liveStream(0)
+				before := out.prompts()
 				x.run("send-keys", "-t", "%0", "-l", "never run")
 				x.run("send-keys", "-t", "%0", "C-c")
+				x.awaitCommands(m, 0, "a prompt", func(*CommandList) bool { return out.prompts() > before })
 			}
 			long := "printf '%s\\n' " + strings.Repeat("abcdefghi ", 12) + "漢字"
 			x.typeLine(0, long)

@@ -21,9 +21,13 @@ type Mark struct {
 	End   int64  // offset after its last byte: output after it begins here
 	Row   uint64 // id of the row with the cursor, as Line.ID gives it
 	Col   int    // cursor column
-	// Line, of a C that OnMark is told, is what the rows show between the newest
-	// B and here: the command line as it was typed; "" if that is not known.
+	// Line, as OnMark is told it: of a C what the rows show between the newest B
+	// and here, the command line as it was typed, "" if that is not known; of a B
+	// the prompt before it, in its own row.
 	Line string
+	// Above, of a C without a B before it, is the line above: a prompt, perhaps,
+	// and what was typed behind it.
+	Above string
 }
 
 // OnMark has f called for every mark as it is rendered, with its whole text (4 KiB)
@@ -127,9 +131,9 @@ func (t *Transcript) mark(s []byte) {
 	if k.Kind != 'E' {
 		t.marks.add(k)
 	}
-	line := t.typedBefore(k)
+	t.typedBefore(&k)
 	if t.onMark != nil {
-		k.Text, k.Line = cut(text, maxString), line
+		k.Text = cut(text, maxString)
 		t.onMark(k)
 	}
 }

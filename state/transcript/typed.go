@@ -16,16 +16,15 @@ type typing struct {
 	more bool  // the prompt of a further line of it is being printed
 }
 
-// typedBefore takes note of a mark, and for a C answers what the rows show
-// between the B before it and here. It is "" where that cannot be told: the row
-// was wiped meanwhile, or there was no B.
+// typedBefore takes note of a mark, and gives it the Line and Above of what the
+// rows show before it.
 //
 // A full row is taken to go on in the next: zsh erases the next one first, upon
 // which tmux forgets that it was wrapped into.
 //
 // It looks at no more rows, and takes no more bytes, than bytes have come since
 // the B, so that a byte costs constant time here as well.
-func (t *Transcript) typedBefore(k Mark) string {
+func (t *Transcript) typedBefore(k *Mark) {
 	was := t.typing
 	switch k.Kind {
 	case 'A', 'P':
@@ -42,13 +41,19 @@ func (t *Transcript) typedBefore(k Mark) string {
 		r := t.rows[t.cy]
 		t.scratchText = t.appendRaw(t.scratchText[:0], r, t.cx)
 		t.typing = typing{on: true, row: r.id, col: t.cx, skip: len(t.scratchText), off: k.End}
+		if t.onMark != nil {
+			k.Line = readText(string(t.scratchText), true)
+		}
 	case 'C', 'D':
 		t.typing = typing{}
 	}
-	if k.Kind != 'C' || !was.on || t.onMark == nil {
-		return ""
+	switch {
+	case k.Kind != 'C' || t.onMark == nil:
+	case was.on:
+		k.Line = t.typedSince(was, int(min(k.Start-was.off, maxTypedLine)))
+	default:
+		k.Above = t.lineAbove()
 	}
-	return t.typedSince(was, int(min(k.Start-was.off, maxTypedLine)))
 }
 
 // Secondary tells whether a mark A or P begins a prompt inside a command line
@@ -98,10 +103,13 @@ func (t *Transcript) typedSince(was typing, most int) string {
 			born, wrapped = p.bornAt(), p.wrapped || len(p.text) == t.width
 		} else {
 			r := rows[i-h]
-			x := t.typedEnd(r, i == from, was.col)
-			t.scratchText = t.appendRaw(t.scratchText[:0], r, x)
-			b = append(b, t.scratchText[min(skip, len(t.scratchText)):]...)
-			born, wrapped = r.born, r.wrapped || x == t.width || x == t.width-1 && i+1 < end && rows[i+1-h].at(0)&cellWide != 0
+			first := 0
+			if i == from {
+				first = was.col
+			}
+			var text []byte
+			text, wrapped = t.typedRow(i-h, first)
+			b, born = append(b, text[min(skip, len(text)):]...), r.born
 		}
 		if i == from && was.col > 0 && born > was.off {
 			return ""
@@ -118,20 +126,35 @@ func (t *Transcript) typedSince(was typing, most int) string {
 	return strings.TrimSpace(text)
 }
 
-// typedEnd is the column where what was typed into a row ends: before the first
-// cell that nothing was printed to, as what comes after such cells is a prompt at
-// the right.
-func (t *Transcript) typedEnd(r *row, first bool, col int) int {
+// typedRow is what was typed into a visible row, columns before first included,
+// and whether it goes on in the next. It ends before the first cell that nothing
+// was printed to: what comes after such cells is a prompt at the right.
+func (t *Transcript) typedRow(y, first int) (text []byte, wrapped bool) {
+	r := t.rows[y]
 	end := min(r.used, len(r.cells))
-	if r.wrapped {
-		return end
-	}
-	x := 0
-	if first {
-		x = col
-	}
-	for x < end && r.cells[x]&cellCleared == 0 {
+	x := min(first, end)
+	for x < end && (r.wrapped || r.cells[x]&cellCleared == 0) {
 		x++
 	}
-	return max(min(x, end), min(col, end))
+	t.scratchText = t.appendRaw(t.scratchText[:0], r, x)
+	wide := y+1 < len(t.rows) && t.rows[y+1].at(0)&cellWide != 0
+	return t.scratchText, r.wrapped || x == t.width || wide && x == t.width-1
+}
+
+// lineAbove is the line above the cursor's row, as far as it is on the screen.
+func (t *Transcript) lineAbove() string {
+	const most = 16 // rows
+	from := t.cy
+	for from > 0 && t.cy-from < most {
+		if _, wrapped := t.typedRow(from-1, 0); from < t.cy && !wrapped {
+			break
+		}
+		from--
+	}
+	var b []byte
+	for y := from; y < t.cy; y++ {
+		text, _ := t.typedRow(y, 0)
+		b = append(b, text...)
+	}
+	return strings.TrimRight(readText(string(b[:min(len(b), maxTypedLine)]), true), " ")
 }
