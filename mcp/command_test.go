@@ -48,6 +48,7 @@ func TestCommands(t *testing.T) {
 	}
 	r.refused("get_command_output", args{"paneId": pane}, "no command of pane "+pane+" has ended since", "PS0=")
 	r.types(pane, "seq 1000; false")
+	r.listed(pane, 1) // what is typed while it runs is echoed into its output
 	r.types(pane, "echo small")
 	v, rows = r.listed(pane, 2)
 	if v["hint"] != nil || v["marksSeen"] != true || len(rows) != 2 {
