@@ -65,6 +65,13 @@ cover: ## coverage of all packages by all tests
 	$(GO) test -timeout 14m -coverpkg=./... -coverprofile=.cache/cover.out ./...
 	$(GO) tool cover -func=.cache/cover.out | tail -1
 
+IMAGE ?= tmux-mcpd
+DOCKER ?= docker
+
+.PHONY: image
+image: ## the container image of the Dockerfile; DOCKER=podman or buildah too
+	$(DOCKER) build -t $(IMAGE) --build-arg VERSION=$(VERSION) .
+
 .PHONY: clean
 clean: ## removes bin and .cache
 	rm -rf bin .cache

@@ -1,6 +1,8 @@
 package integration
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -104,4 +106,59 @@ func cpuOf(t testing.TB, pid int) time.Duration {
 		ticks += n
 	}
 	return time.Duration(ticks) * 10 * time.Millisecond
+}
+
+// BenchmarkThousandWaits is the processor time of a daemon in which 1,000 waits
+// of wait_for_text are pending on 300 panes, while nothing happens.
+// The aim is less than 1 % of a core.
+//
+//	go test -run xxx -bench ThousandWaits -benchtime 1x ./integration
+func BenchmarkThousandWaits(b *testing.B) {
+	const panes, waits, perClient = 300, 1000, 50
+	x := newTmux(b)
+	x.fill(panes)
+	d := x.daemonOf(program(b, false))
+	c := d.dial()
+	for i := range panes {
+		c.ok(nil, "capture_since", args{"paneId": fmt.Sprintf("%%%d", i)})
+	}
+	for b.Loop() {
+		var clients []*caller
+		for begun := 0; begun < waits; begun += perClient {
+			client := d.dial()
+			clients = append(clients, client)
+			for i := range perClient {
+				client.begin("wait_for_text", args{
+					"paneId": fmt.Sprintf("%%%d", (begun+i)%panes), "patterns": []string{"never", "no [0-9]+ way"}, "regex": true, "timeoutMs": 55_000,
+				})
+			}
+		}
+		time.Sleep(5 * time.Second) // until all of them have begun, and what is periodic is in its stride
+		cpu, since := cpuOf(b, d.cmd.Process.Pid), time.Now()
+		time.Sleep(20 * time.Second)
+		spent, over := cpuOf(b, d.cmd.Process.Pid)-cpu, time.Since(since)
+		for _, client := range clients {
+			if err := client.by(time.Now().Add(time.Millisecond)); err != nil {
+				b.Fatal(err)
+			}
+			if line, err := client.in.ReadString('\n'); !errors.Is(err, os.ErrDeadlineExceeded) {
+				b.Fatalf("a wait ended: %s, %v", line, err)
+			}
+		}
+		b.ReportMetric(100*spent.Seconds()/over.Seconds(), "%-of-a-core")
+		b.ReportMetric(float64(residentOf(b, d.cmd.Process.Pid).rss)/1024, "MiB")
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// begin sends a call whose answer nobody waits for.
+func (c *caller) begin(tool string, a args) {
+	c.n++
+	line, err := json.Marshal(args{"jsonrpc": "2.0", "id": c.n, "method": "tools/call", "params": args{"name": tool, "arguments": a}})
+	if err == nil {
+		_, err = c.conn.Write(append(line, '\n'))
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
 }

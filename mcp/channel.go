@@ -2,6 +2,8 @@ package mcp
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 
@@ -46,12 +48,12 @@ type waitChannelArgs struct {
 }
 
 func waitForChannel(ctx context.Context, c *call, a waitChannelArgs) (*toolResult, error) {
-	if err := a.check(c); err != nil {
+	if err := a.check(); err != nil {
 		return nil, err
 	}
 	p := c.clock(a.TimeoutMs)
 	defer p.end()
-	w, err := c.table.mirror.WaitChannel(a.Channel)
+	w, err := c.table.mirror.WaitChannel(c.channel(a.Channel))
 	if err != nil {
 		return nil, channelProblem(err)
 	}
@@ -77,20 +79,36 @@ func waitForChannel(ctx context.Context, c *call, a waitChannelArgs) (*toolResul
 }
 
 func signalChannel(ctx context.Context, c *call, a channelArgs) (*toolResult, error) {
-	if err := a.check(c); err != nil {
+	if err := a.check(); err != nil {
 		return nil, err
 	}
-	if err := c.table.mirror.SignalChannel(ctx, a.Channel); err != nil {
+	if err := c.table.mirror.SignalChannel(ctx, c.channel(a.Channel)); err != nil {
 		return nil, err
 	}
 	return channelResult(a.Channel, "signalled"), nil
 }
 
-// check refuses what is not fit for a command line of tmux.
-func (a *channelArgs) check(c *call) error {
-	if err := c.beyond("a channel"); err != nil {
-		return err
+// channel is tmux's name for a channel. Channels belong to no session, so on a
+// socket with a limited sight they are the socket's own: its clients meet each
+// other there and nobody else. The name holds over restarts, as tmux remembers
+// signals longer than the daemon lives. Clients are not told of it.
+func (c *call) channel(name string) string {
+	if !c.policy.restricted() {
+		return name
 	}
+	return ChannelPrefix(c.caller.socket) + name
+}
+
+// ChannelPrefix is what stands before the names of channels in tmux that clients
+// of a socket with a limited sight wait for and signal: for scripts that want to
+// meet them.
+func ChannelPrefix(socket string) string {
+	sum := sha256.Sum256([]byte(socket))
+	return "tmux-mcpd/" + hex.EncodeToString(sum[:6]) + "/"
+}
+
+// check refuses what is not fit for a command line of tmux.
+func (a *channelArgs) check() error {
 	if quotedSize(a.Channel) > maxInlineText {
 		return &problem{reason: fmt.Sprintf("channel is longer than the %d bytes that fit on a command line of tmux", maxInlineText)}
 	}

@@ -211,7 +211,7 @@ func createSession(ctx context.Context, c *call, a createSessionArgs) (*toolResu
 	if m.Server.ID == (state.ServerID{}) {
 		body, err = c.startServer(ctx, command)
 	} else {
-		body, err = c.create(ctx, m, "list_sessions", command)
+		body, err = c.create(ctx, m, "list_sessions", extent{}, command)
 	}
 	if err != nil {
 		return nil, err
@@ -241,8 +241,8 @@ func (c *call) startServer(ctx context.Context, command controlmode.Command) (st
 }
 
 // create runs a command that makes something and prints what.
-func (c *call) create(ctx context.Context, m *state.Model, look string, command controlmode.Command) (string, error) {
-	bodies, err := c.write(ctx, write{life: m.Server.ID, look: look, commands: []controlmode.Command{command}})
+func (c *call) create(ctx context.Context, m *state.Model, look string, of extent, command controlmode.Command) (string, error) {
+	bodies, err := c.write(ctx, write{life: m.Server.ID, look: look, extent: of, commands: []controlmode.Command{command}})
 	if err != nil {
 		return "", err
 	}

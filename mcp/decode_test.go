@@ -209,6 +209,51 @@ func drawValue(t *rapid.T, p *param) any {
 	return rapid.OneOf(fitting, fitting, anything).Draw(t, p.name)
 }
 
+// TestConditionsAgreeWithSchema: the items of wait_for's conditions are read
+// exactly as the advertised schema accepts them, and the list's bounds hold.
+func TestConditionsAgreeWithSchema(t *testing.T) {
+	row := testTable(t, nil).byName["wait_for"]
+	schema := validator(t, row.input)
+	params := conditionParams()
+	read := conditionReader(params)
+	accepted, refused := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		list := []any{}
+		for range rapid.SampledFrom([]int{0, 1, 1, 1, 2, 3, maxConditions, maxConditions + 1}).Draw(t, "many") {
+			item := map[string]any{}
+			for i := range params {
+				p := &params[i]
+				if odds := rapid.IntRange(0, 9).Draw(t, "give "+p.name); odds < 3 || p.required && odds < 9 {
+					item[p.name] = drawLikely(t, p)
+				}
+				if len(list) > 3 { // a long list is about its length
+					break
+				}
+			}
+			if rapid.IntRange(0, 19).Draw(t, "unknown") == 0 {
+				item["force"] = true
+			}
+			list = append(list, rapid.SampledFrom([]any{item, item, item, item, item, item, item, item, nil, "x", []any{item}}).Draw(t, "item"))
+		}
+		raw := encodeOnce(map[string]any{"conditions": list})
+		decoded, err := row.decode(raw)
+		if err == nil {
+			_, err = read(decoded.(waitForArgs).Conditions)
+		}
+		if want := schema.Validate(plainValue(t, map[string]any{"conditions": list})); (want == nil) != (err == nil) {
+			t.Fatalf("%s:\nschema: %v\nwe: %v", raw, want, err)
+		}
+		if err == nil {
+			accepted++
+		} else {
+			refused++
+		}
+	})
+	if accepted == 0 || refused == 0 {
+		t.Errorf("%d were accepted and %d refused: the test says little", accepted, refused)
+	}
+}
+
 // TestIDChecksAreThePatterns: the hand-written checks are the advertised
 // patterns.
 func TestIDChecksAreThePatterns(t *testing.T) {

@@ -22,6 +22,8 @@ type guards struct {
 	pane *controlmode.PaneID
 	// one restricts an end to one pane of its window, so that it alone is checked.
 	one *controlmode.PaneID
+	// unlinks: what ends is a session, and windows that it shares live on.
+	unlinks bool
 	// force allows the caller's own pane. It allows nothing else.
 	force bool
 }
@@ -41,7 +43,7 @@ func endOfWindow(id controlmode.WindowID, force bool) guards {
 }
 
 func endOfSession(id controlmode.SessionID, force bool) guards {
-	return guards{scope: state.SessionScope(id), force: force}
+	return guards{scope: state.SessionScope(id), unlinks: true, force: force}
 }
 
 // guarded is a write that has been permitted, in the hands of the function that
@@ -172,7 +174,20 @@ func (c *call) permitted(ctx context.Context, what guards) (*guarded, error) {
 		}
 		return nil, err
 	}
+	if what.pane == nil && !what.unlinks {
+		return g, c.alone(ctx, extent{windows: windowsOf(g.panes)})
+	}
 	return g, nil
+}
+
+func windowsOf(panes []*state.Pane) []controlmode.WindowID {
+	var ids []controlmode.WindowID
+	for _, p := range panes {
+		if !slices.Contains(ids, p.Window) {
+			ids = append(ids, p.Window)
+		}
+	}
+	return ids
 }
 
 // cohort is the panes that input for a pane reaches: itself, and where

@@ -174,6 +174,7 @@ func moveWindow(ctx context.Context, c *call, a moveWindowArgs) (*toolResult, er
 	}
 	if _, err := c.write(ctx, write{
 		life: m.Server.ID, look: "list_windows",
+		extent:   extent{windows: []controlmode.WindowID{w.ID}, fills: []controlmode.SessionID{to}},
 		commands: []controlmode.Command{controlmode.Cmd("move-window", words...)},
 	}); err != nil {
 		return nil, err
@@ -283,7 +284,10 @@ func (c *call) writeWindow(ctx context.Context, id string, commands func(id stri
 	if err != nil {
 		return nil, err
 	}
-	_, err = c.write(ctx, write{life: m.Server.ID, commands: commands(w.ID.String()), look: "get_window_info"})
+	_, err = c.write(ctx, write{
+		life: m.Server.ID, commands: commands(w.ID.String()), look: "get_window_info",
+		extent: extent{windows: []controlmode.WindowID{w.ID}},
+	})
 	return w, err
 }
 
@@ -293,7 +297,10 @@ func (c *call) writePane(ctx context.Context, id string, commands func(p *state.
 	if err != nil {
 		return nil, err
 	}
-	_, err = c.write(ctx, write{life: m.Server.ID, commands: commands(p), look: "get_pane_info"})
+	_, err = c.write(ctx, write{
+		life: m.Server.ID, commands: commands(p), look: "get_pane_info",
+		extent: extent{windows: []controlmode.WindowID{p.Window}},
+	})
 	return p, err
 }
 
@@ -363,17 +370,19 @@ func swapPane(ctx context.Context, c *call, a swapPaneArgs) (*toolResult, error)
 	if err != nil {
 		return nil, err
 	}
-	ids := make([]controlmode.PaneID, 2)
+	ids, windows := make([]controlmode.PaneID, 2), make([]controlmode.WindowID, 2)
 	for i, text := range []string{a.PaneID, a.OtherPaneID} {
 		if ids[i], err = c.paneID(ctx, text); err != nil {
 			return nil, err
 		}
-		if _, ok := m.Pane(ids[i]); !ok {
+		p, ok := m.Pane(ids[i])
+		if !ok {
 			return nil, c.noPane(ctx, text)
 		}
+		windows[i] = p.Window
 	}
 	if _, err := c.write(ctx, write{
-		life: m.Server.ID, look: "list_panes",
+		life: m.Server.ID, look: "list_panes", extent: extent{windows: windows},
 		// -d: what is active stays where it was; -Z: a zoomed window stays zoomed.
 		commands: []controlmode.Command{controlmode.Cmd("swap-pane", "-d", "-Z", "-s", ids[0].String(), "-t", ids[1].String())},
 	}); err != nil {

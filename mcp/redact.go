@@ -52,6 +52,12 @@ func newRedactor(patterns []string) (*redactor, error) {
 // text takes secrets out of a text that stands for itself.
 func (r *redactor) text(s string) (string, int) { return replace(s, 0, find(s, r.detectors)) }
 
+// unended is text for what may go on: what can be the beginning of a secret at
+// its end is taken out as well.
+func (r *redactor) unended(s string) (string, int) {
+	return replace(s, 0, find(s, r.detectors, r.beginnings))
+}
+
 // rows takes secrets out of rows of a screen of that width, across the places
 // where the terminal wrapped them. before and after are the rows around them.
 func (r *redactor) rows(before, rows, after []string, width int) ([]string, int) {
@@ -392,7 +398,7 @@ func (c *call) redactText(s string) string {
 	if r == nil {
 		return s
 	}
-	s, n := replace(s, 0, find(s, r.detectors, r.beginnings))
+	s, n := r.unended(s)
 	c.arrival.redacted.Add(int64(n))
 	return s
 }

@@ -31,6 +31,7 @@ func (c *call) startBeside(ctx context.Context, id controlmode.PaneID, opt state
 	}
 	bodies, err := c.write(ctx, write{
 		life: m.Server.ID, commands: []controlmode.Command{controlmode.Cmd("split-window", split...)}, look: "list_panes",
+		extent: extent{windows: []controlmode.WindowID{p.Window}},
 	})
 	if err != nil {
 		return "", err

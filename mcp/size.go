@@ -272,7 +272,9 @@ func setSynchronizePanes(ctx context.Context, c *call, a synchronizeArgs) (*tool
 	if err != nil {
 		return nil, err
 	}
-	set, err := c.setOption(ctx, write{life: m.Server.ID, look: "show_option"}, "synchronize-panes", onOff(a.Enabled), "-w", "-t", w.ID.String())
+	set, err := c.setOption(ctx, write{
+		life: m.Server.ID, look: "show_option", extent: extent{windows: []controlmode.WindowID{w.ID}},
+	}, "synchronize-panes", onOff(a.Enabled), "-w", "-t", w.ID.String())
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ func createWindow(ctx context.Context, c *call, a createWindowArgs) (*toolResult
 	words := []string{"-d", "-P", "-F", startedFormat, "-t", session.ID.String() + ":"}
 	words = append(words, optionWords("-n", a.Name)...)
 	words = append(words, optionWords("-c", a.StartDirectory)...)
-	body, err := c.create(ctx, m, "list_windows", controlmode.Cmd("new-window", words...))
+	body, err := c.create(ctx, m, "list_windows", extent{fills: []controlmode.SessionID{session.ID}}, controlmode.Cmd("new-window", words...))
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func splitWindow(ctx context.Context, c *call, a splitArgs) (*toolResult, error)
 		// A format would be that of the active pane of the session (spawn.c).
 		dir = &p.Path
 	}
-	body, err := c.create(ctx, m, "list_panes", controlmode.Cmd("split-window", append(words, optionWords("-c", dir)...)...))
+	body, err := c.create(ctx, m, "list_panes", extent{windows: []controlmode.WindowID{p.Window}}, controlmode.Cmd("split-window", append(words, optionWords("-c", dir)...)...))
 	if err != nil {
 		return nil, err
 	}

@@ -95,3 +95,37 @@ func benchWake(b *testing.B, r *rig, w, idle *wire) {
 	b.ReportMetric(call, "noop-µs")
 	b.ReportMetric(wake/(alone+call), "ratio")
 }
+
+// BenchmarkWaitCancel is the time from a client's cancelling until nothing of the
+// wait is left in the mirror, with 1,000 others pending. The aim is 50 ms.
+//
+//	go test -run xxx -bench WaitCancel -benchtime 200x ./mcp
+func BenchmarkWaitCancel(b *testing.B) {
+	r := newRigOn(b, "", nil)
+	r.tmux("new-session", "-d", "-s", "main", "-x", "80", "-y", "24", "cat")
+	w := benchDial(b, benchServe(b, newServer(Config{}, r.table)))
+	ctx, cancel := context.WithCancel(context.Background())
+	_, all := r.manyWaits(ctx, r.panes(20), 50)
+	defer all.Wait()
+	defer cancel()
+	r.cursorOf("%0")
+	followers := func() int { return r.table.mirror.Status().Followers }
+	before := followers()
+	var took []time.Duration
+	for n := 0; b.Loop(); n++ {
+		w.call(n, "wait_for_text", waitLong)
+		for followers() == before {
+			time.Sleep(50 * time.Microsecond)
+		}
+		begin := time.Now()
+		w.send(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`, n))
+		for followers() != before {
+			time.Sleep(20 * time.Microsecond)
+		}
+		took = append(took, time.Since(begin))
+	}
+	slices.Sort(took)
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "median-µs")
+	b.ReportMetric(float64(took[len(took)-1].Microseconds()), "worst-µs")
+}

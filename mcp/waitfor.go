@@ -62,8 +62,7 @@ func conditionParams() []param {
 // waitForAny is the row of wait_for.
 func waitForAny() *tool {
 	conditions := conditionParams()
-	decode := newDecoder(conditions)
-	bind := binding[conditionArgs]("wait_for condition", conditions)
+	read := conditionReader(conditions)
 	return define(tool{
 		name: "wait_for", title: "Wait for any of many things", toolset: inspect, tables: state.Full,
 		doc: "Waits until one of 1 to 64 conditions holds, or all of them, on any panes: text, no output for a while " +
@@ -95,14 +94,9 @@ func waitForAny() *tool {
 		}), reach: reachNone, effects: []string{effectObserve}, classes: []string{classMetadata, classTerminal},
 	}, func(ctx context.Context, c *call, a waitForArgs) (*toolResult, error) {
 		w := &manyWait{c: c, all: a.Mode != nil && *a.Mode == "all", limit: c.lines(a.MaxLines), wake: make(chan struct{}, 1)}
-		for i, raw := range a.Conditions {
-			values, err := decode.decode(raw)
-			if err != nil {
-				return nil, prefixed(fmt.Sprintf("conditions[%d]", i), err)
-			}
-			cond := &condition{index: i}
-			bind(reflect.ValueOf(&cond.args).Elem(), values)
-			w.conditions = append(w.conditions, cond)
+		var err error
+		if w.conditions, err = read(a.Conditions); err != nil {
+			return nil, err
 		}
 		p := c.clock(a.TimeoutMs)
 		defer p.end()
@@ -115,6 +109,25 @@ func waitForAny() *tool {
 		}
 		return w.result(p), nil
 	})
+}
+
+// conditionReader returns the strict reading of the items of conditions. An
+// error names the first item that is wrong.
+func conditionReader(params []param) func([]json.RawMessage) ([]*condition, error) {
+	decode := newDecoder(params)
+	bind := binding[conditionArgs]("wait_for condition", params)
+	return func(raws []json.RawMessage) ([]*condition, error) {
+		conditions := make([]*condition, len(raws))
+		for i, raw := range raws {
+			values, err := decode.decode(raw)
+			if err != nil {
+				return nil, prefixed(fmt.Sprintf("conditions[%d]", i), err)
+			}
+			conditions[i] = &condition{index: i}
+			bind(reflect.ValueOf(&conditions[i].args).Elem(), values)
+		}
+		return conditions, nil
+	}
 }
 
 type waitForArgs struct {

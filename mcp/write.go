@@ -13,6 +13,7 @@ type write struct {
 	life     state.ServerID // of the model the ids are from; zero if it names none
 	commands []controlmode.Command
 	look     string // the tool that shows whether it was done
+	extent
 }
 
 // write changes tmux, once: nothing is ever sent again. It gives the bodies of
@@ -22,6 +23,9 @@ func (c *call) write(ctx context.Context, w write) ([]string, error) {
 		if err := c.sameServer(w.life); err != nil {
 			return nil, err
 		}
+	}
+	if err := c.alone(ctx, w.extent); err != nil {
+		return nil, err
 	}
 	req := controlmode.Request{Commands: w.commands, Fence: true}
 	reply, err := c.table.mirror.DoOn(ctx, w.life, req)

@@ -239,6 +239,10 @@ func TestServeDedicated(t *testing.T) {
 	if err != nil || !strings.HasSuffix(pid, " main 20000") {
 		t.Fatalf("the dedicated server: %q, %v", pid, err)
 	}
+	// Its first session begins at home, wherever the daemon was started.
+	if dir, err := p.tmux(dedicatedName, "display-message", "-p", "#{session_path}"); err != nil || dir != p.dir {
+		t.Errorf("the first session begins in %q (%v), want %q", dir, err, p.dir)
+	}
 	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}

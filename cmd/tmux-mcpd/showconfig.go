@@ -6,6 +6,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"tmux-mcpd/mcp"
 )
 
 // showConfig prints the effective settings.
@@ -42,6 +44,9 @@ func (c *config) writeListener(b *strings.Builder, l *listener) {
 		if s := &settings[i]; s.of != nil {
 			b.WriteString(s.line(c, l, l.origins[s.flag]))
 		}
+	}
+	if l.policy.Sessions != nil {
+		b.WriteString("# in tmux, the names of this socket's channels begin with " + mcp.ChannelPrefix(l.path) + "\n")
 	}
 }
 

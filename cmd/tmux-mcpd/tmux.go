@@ -47,7 +47,11 @@ func startDedicated(ctx context.Context, c *config) (ours bool, err error) {
 		return ours, nil
 	}
 	server := serverConfig(c, true)
-	first := controlmode.Cmd("new-session", "-d", "-E", "-s", "main", "-x", "120", "-y", "40")
+	words := []string{"-d", "-E", "-s", "main", "-x", "120", "-y", "40"}
+	if home, homeErr := os.UserHomeDir(); homeErr == nil {
+		words = append(words, "-c", controlmode.LiteralFormat(home)) // else it begins where tmux was started
+	}
+	first := controlmode.Cmd("new-session", words...)
 	_, err = controlmode.Binary{Path: c.tmuxBin, Socket: c.chosen(), Timeout: tmuxTimeout}.Start(ctx, server.File, append(server.Commands, first)...)
 	if err != nil {
 		// Another daemon may have been first.
