@@ -8,6 +8,7 @@ FUZZTIME ?= 30s
 BENCH    ?= .
 COUNT    ?= 1
 SOAK     ?= 10m
+RUNS     ?= 200
 
 .DEFAULT_GOAL := help
 
@@ -100,6 +101,10 @@ agree: ## the transcript against tmux itself, long
 soak: ## random programs and readers for SOAK (10m), then a flood of 200 MB
 	TMUX_MCPD_SOAK=$(SOAK) $(GO) test -race -count=1 -timeout 60m -run '^TestDeltasOfRandomPrograms$$' ./state
 	TMUX_MCPD_FLOOD=200 $(GO) test -count=1 -timeout 60m -run '^TestFloodBesideSleepingReader$$' -v ./state
+
+.PHONY: runs
+runs: ## RUNS (200) random commands in every shell; TMUX_MCPD_TEST_TMUX=binary
+	TMUX_MCPD_TEST_RUNS=$(RUNS) $(GO) test -count=1 -timeout 60m -run '^TestRunRandomCommands$$' ./state
 
 .PHONY: record
 record: ## recordings of real programs for the transcript, made anew

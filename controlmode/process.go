@@ -116,6 +116,11 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 // child is reaped.
 func (p *Process) Done() <-chan struct{} { return p.reaped }
 
+// Ended tells whether the connection has been given up. While it has not, the
+// client's terminal is held open, so that no other client can have the name by
+// which tmux knows this one. A nil Process has ended.
+func (p *Process) Ended() bool { return p == nil || closed(p.shut) }
+
 // Run runs the connection and returns when it has ended and the child has been
 // reaped. The error is that of Client.Run; if attaching failed, it carries what
 // tmux said: ErrNoServer, ErrNoSessions, or a *CommandError.

@@ -37,19 +37,25 @@ func (s *Server) auditCall(c *conn, p *sdk.CallToolParamsRaw, res *toolResult, a
 	if s.cfg.Audit == nil {
 		return
 	}
-	fields := []zap.Field{
-		zap.Uint64("conn", c.caller.Conn), zap.Int("uid", c.caller.UID), zap.Int("pid", c.caller.PID),
-		zap.String("socket", c.caller.socket), zap.String("tool", loggable(p.Name)), zap.String("target", targetOf(p.Arguments)),
+	fields := append(c.auditFields(),
+		zap.String("tool", loggable(p.Name)), zap.String("target", targetOf(p.Arguments)),
 		zap.Int("argumentBytes", len(p.Arguments)), zap.String("argumentDigest", s.auditKey.digest(p.Arguments)),
 		zap.Int("answerBytes", len(answer)), zap.String("answerDigest", s.auditKey.digest(answer)),
-		zap.Float64("durationMs", float64(took.Microseconds())/1000), zap.String("outcome", outcome),
-	}
+		zap.Float64("durationMs", float64(took.Microseconds())/1000), zap.String("outcome", outcome))
 	if res != nil {
 		if n, ok := res.Meta[metaRedacted].(int); ok {
 			fields = append(fields, zap.Int("redacted", n))
 		}
 	}
 	s.cfg.Audit.Info("call", fields...)
+}
+
+// auditFields say who called, and through which socket.
+func (c *conn) auditFields() []zap.Field {
+	return []zap.Field{
+		zap.Uint64("conn", c.caller.Conn), zap.Int("uid", c.caller.UID), zap.Int("pid", c.caller.PID),
+		zap.String("socket", c.caller.socket),
+	}
 }
 
 // targetOf is the id among a call's arguments, of a pane before a window before

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -202,6 +203,9 @@ var rawBase64 = regexp.MustCompile(`"rawBase64":"([^"]*)"`)
 
 var idToken = regexp.MustCompile(`[$@%][0-9]+`)
 
+// addressToken is a resource's address in an answer.
+var addressToken = regexp.MustCompile(`tmux://(sessions|windows|panes)/([0-9]+)`)
+
 // leaks finds what an answer tells of the far side beyond what the question
 // named itself.
 func (f *far) leaks(answer []byte, asked any) []string {
@@ -236,7 +240,11 @@ func (f *far) leaks(answer []byte, asked any) []string {
 			found = append(found, text)
 		}
 	}
-	for _, id := range idToken.FindAllString(string(answer), -1) {
+	ids := idToken.FindAllString(string(answer), -1)
+	for _, m := range addressToken.FindAllSubmatch(answer, -1) {
+		ids = append(ids, map[string]string{"sessions": "$", "windows": "@", "panes": "%"}[string(m[1])]+string(m[2]))
+	}
+	for _, id := range ids {
 		// The answers of a cursor's tools repeat the cursor, which names a pane.
 		if f.ids[id] && !slices.ContainsFunc(slices.Collect(maps.Keys(said)), func(s string) bool { return strings.Contains(s, id) }) {
 			found = append(found, id)
@@ -250,6 +258,7 @@ func TestBoundaryCheckFinds(t *testing.T) {
 	f := &far{texts: []string{"zqname"}, ids: map[string]bool{"%7": true}}
 	for answer, want := range map[string]int{
 		`{"text":"zqname"}`: 1, `{"id":"%7"}`: 1, `{"id":"%70"}`: 0, `{"text":"other"}`: 0, `pane %7 of zqname`: 2,
+		`{"uri":"tmux://panes/7/content"}`: 1, `{"uri":"tmux://panes/71/content"}`: 0, `{"uri":"tmux://windows/7/panes"}`: 0,
 		`{"rawBase64":"` + base64.StdEncoding.EncodeToString([]byte("a zqname")) + `"}`: 1,
 	} {
 		if got := f.leaks([]byte(answer), nil); len(got) != want {
@@ -367,19 +376,90 @@ func TestBoundaryFuzz(t *testing.T) {
 			for _, method := range []string{"tools/list", "resources/list", "resources/templates/list", "prompts/list", "tmux-mcpd/status"} {
 				b.check(method, b.request(b.limited, method, args{}), nil)
 			}
-			uris := []string{capabilitiesURI, "tmux://sessions"}
-			for _, id := range append(slices.Clone(b.far.panes), b.far.names...) {
-				uris = append(uris, "tmux://panes/"+id, "tmux://pane/"+id, "tmux://sessions/"+id)
-			}
-			for _, uri := range uris {
-				a := args{"uri": uri}
-				b.check("resources/read", b.request(b.limited, "resources/read", a), a)
-			}
+			b.resources()
 			b.limited.alive()
 			if after := b.farSide(); after != before {
 				t.Errorf("the other side was\n%s\nand is\n%s", before, after)
 			}
 		})
+	}
+}
+
+// addresses are those of the resources of an object, in all spellings.
+func addresses(kind, id string) []string {
+	var all []string
+	for i := range resources {
+		if r := &resources[i]; strings.HasPrefix(r.path, kind+"/") {
+			for _, spelled := range []string{id, url.PathEscape(id), strings.TrimLeft(id, "$@%")} {
+				all = append(all, strings.Replace(r.template(), "{"+r.variable()+"}", spelled, 1))
+			}
+		}
+	}
+	return all
+}
+
+// resources asks the limited socket for everything about the other side's
+// resources, and subscribes to them.
+func (b *sides) resources() {
+	uris := []string{capabilitiesURI, "tmux://sessions", "tmux://windows", "tmux://panes", "tmux://zqnonsense"}
+	for kind, ids := range map[string][]string{
+		"sessions": slices.Concat(b.far.sessions, b.names), "windows": b.far.windows, "panes": b.far.panes,
+	} {
+		for _, id := range ids {
+			uris = append(uris, addresses(kind, id)...)
+		}
+	}
+	for _, uri := range uris {
+		a := args{"uri": uri}
+		answer := b.request(b.limited, "resources/read", a)
+		if means, ok := parseAddress(uri); ok {
+			a["means"] = means.id // an error names it so
+			if id, ok := idOf('$', means.id); ok && means.variable() == varSession {
+				a["means"] = id
+			}
+		}
+		b.check("resources/read", answer, a)
+	}
+	for i := range resources {
+		r := &resources[i]
+		for _, typed := range append([]string{"", "$", "@", "%", "z", "zq"}, b.texts...) {
+			if r.variable() == "" {
+				break
+			}
+			a := args{"ref": args{"type": "ref/resource", "uri": r.template()}, "argument": args{"name": r.variable(), "value": typed}}
+			answer := b.request(b.limited, "completion/complete", a)
+			b.check("completion/complete", answer, a)
+			var found struct{ Result gotCompletion }
+			if err := json.Unmarshal(answer, &found); err != nil || strings.HasPrefix(typed, "z") && len(found.Result.Completion.Values) > 0 {
+				b.Errorf("%s of %q: %s (%v)", r.template(), typed, answer, err)
+			}
+			for _, v := range found.Result.Completion.Values {
+				if sigil := map[string]string{varSession: "$", varWindow: "@", varPane: "%"}[r.variable()]; b.ids[sigil+strings.TrimLeft(v, sigil)] {
+					b.Errorf("%s of %q: %s", r.template(), typed, answer)
+				}
+			}
+		}
+	}
+}
+
+// TestBoundaryResourcesAsIfNot: what lies beyond is answered as what does not
+// exist.
+func TestBoundaryResourcesAsIfNot(t *testing.T) {
+	b := newBoundary(t)
+	for kind, ids := range map[string][2]string{
+		"sessions": {"zqbefore", "nonesuch"}, "windows": {b.far.windows[0], "@4000001"}, "panes": {b.far.panes[0], "%4000001"},
+	} {
+		missing := addresses(kind, ids[1])
+		for i, uri := range addresses(kind, ids[0]) {
+			for _, method := range []string{"resources/read"} {
+				got, want := b.request(b.limited, method, args{"uri": uri}), b.request(b.limited, method, args{"uri": missing[i]})
+				want = bytes.ReplaceAll(want, []byte(missing[i]), []byte(uri))
+				want = bytes.ReplaceAll(want, []byte(ids[1]), []byte(ids[0]))
+				if got, want = timeless(got), timeless(want); !bytes.Equal(got, want) || !bytes.Contains(got, []byte(`"error"`)) {
+					t.Errorf("%s %s:\n%s\nbut for what does not exist:\n%s", method, uri, got, want)
+				}
+			}
+		}
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// capabilitiesURI is the one resource (contract 1.9): what this connection may
+// capabilitiesURI is the contract's one resource (1.9): what this connection may
 // do, and through which tmux server.
 const capabilitiesURI = "tmux://capabilities"
 
@@ -107,7 +107,7 @@ func (t *table) capabilities(c *Caller) (json.RawMessage, error) {
 		ToolCount:             len(sel.tools),
 		EffectiveTools:        append([]string{}, slices.Sorted(maps.Keys(sel.tools))...),
 		Tools:                 []capability{},
-		Boundary:              boundary{OneSocketPerProcess: true},
+		Boundary:              boundary{OneSocketPerProcess: true, DynamicResources: len(kindsFor(sel)) > 0},
 		Connection:            t.connection(),
 	}
 	for _, name := range all.EffectiveTools {

@@ -54,7 +54,7 @@ func TestCapabilitiesResource(t *testing.T) {
 		"selectedToolsets": []any{"inspect"}, "excludeTools": []any{"list_panes", "show_environment"},
 		"toolCount": json.Number(strconv.Itoa(len(tools))), "effectiveTools": tools,
 		"boundary": map[string]any{
-			"oneSocketPerProcess": true, "perCallSocketSelection": false, "hostCommandExecution": false, "dynamicResources": false,
+			"oneSocketPerProcess": true, "perCallSocketSelection": false, "hostCommandExecution": false, "dynamicResources": true,
 		},
 		"connection": map[string]any{
 			"attachCommand": "tmux attach-session", "configurationProvenance": "operator-current", "serverState": "unprobed",
@@ -72,6 +72,9 @@ func TestCapabilitiesResource(t *testing.T) {
 		t.Errorf("tools: %v", tools)
 	}
 	none := readCapabilities(t, tab, &Caller{Hello: Hello{Env: map[string]string{envToolsets: ""}}})
+	if none["boundary"].(map[string]any)["dynamicResources"] != false {
+		t.Error("nothing selected, and yet resources")
+	}
 	for _, list := range []string{"selectedToolsets", "excludeTools", "effectiveTools", "tools"} {
 		if got, ok := none[list].([]any); !ok || len(got) != 0 {
 			t.Errorf("%s of nothing selected: %v", list, none[list])
@@ -114,13 +117,14 @@ func TestCapabilitiesNameTheServer(t *testing.T) {
 	}
 }
 
-// TestCapabilitiesOnTheWire: listed, read, and only that.
+// TestCapabilitiesOnTheWire: listed, read, and only that where nothing can be read
+// by tools.
 func TestCapabilitiesOnTheWire(t *testing.T) {
-	w := serveTable(t, nil).dial(t)
+	w := serveTable(t, map[string]string{envToolsets: "manage"}).dial(t)
 	w.send(initialize)
 	offers := w.next()["result"].(map[string]any)["capabilities"]
 	if d := cmp.Diff(map[string]any{
-		"tools": map[string]any{"listChanged": true}, "resources": map[string]any{"listChanged": true},
+		"tools": map[string]any{"listChanged": true}, "resources": map[string]any{"listChanged": true}, "completions": map[string]any{},
 	}, offers); d != "" {
 		t.Errorf("capabilities of the server:\n%s", d)
 	}

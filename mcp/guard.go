@@ -54,8 +54,6 @@ type guarded struct {
 	// input, all panes of an end. The first look found them.
 	panes []*state.Pane
 	model *state.Model // the panes and the clients, of one instant
-	// waited tells that other calls wrote to a pane since the first look.
-	waited bool
 
 	look  *state.Preflight
 	wrote bool // something may have been run
@@ -66,7 +64,11 @@ type guarded struct {
 // times; every line looks again. Its errors are those of state.Mirror.Write, and
 // after state.ErrChanged guard starts over unless something was written before.
 func (g *guarded) write(ctx context.Context, cmds ...controlmode.Command) error {
-	err := g.call.table.mirror.Write(ctx, g.look, cmds...)
+	return g.note(g.call.table.mirror.Write(ctx, g.look, cmds...))
+}
+
+// note remembers from the error of a write whether something may have been run.
+func (g *guarded) note(err error) error {
 	var refused *controlmode.CommandError
 	if err == nil || errors.Is(err, state.ErrUnknown) || errors.As(err, &refused) {
 		g.wrote = true
@@ -92,15 +94,18 @@ const maxLooks = 5
 // which looks again in the instant of the write and does nothing if what was
 // found differs. In that case all of it is done again, as nothing was written.
 //
+// The first look for input may be that of the write before, which is checked
+// anew for this caller: if it does not hold any more, the second look finds that.
+//
 // write must send everything through guarded.write. The turns are given back
 // when it returns. The error is a *problem where the write is refused.
 func (c *call) guard(ctx context.Context, what guards, write func(*guarded) error) error {
 	for try := 1; ; try++ {
-		g, err := c.permitted(ctx, what)
+		g, err := c.plan(ctx, what, try == 1)
 		if err != nil {
 			return err
 		}
-		give, waited, err := c.table.turns.take(ctx, g.ids()...)
+		give, err := c.table.turns.take(ctx, g.ids()...)
 		if errors.Is(err, errTurn) {
 			return &problem{
 				reason: fmt.Sprintf("pane %s is busy: %s; nothing was sent", g.panes[0].ID, err),
@@ -110,7 +115,6 @@ func (c *call) guard(ctx context.Context, what guards, write func(*guarded) erro
 		if err != nil {
 			return err
 		}
-		g.waited = waited
 		err = write(g)
 		give()
 		if !errors.Is(err, state.ErrChanged) || g.wrote {
@@ -125,16 +129,29 @@ func (c *call) guard(ctx context.Context, what guards, write func(*guarded) erro
 	}
 }
 
-// permitted is the first look, and its checks.
-func (c *call) permitted(ctx context.Context, what guards) (*guarded, error) {
+// plan is the first look, and its checks. A look that is recalled refuses
+// nothing.
+func (c *call) plan(ctx context.Context, what guards, recall bool) (*guarded, error) {
 	signature := state.EndSignature
 	if what.pane != nil {
 		signature = state.InputSignature
+	}
+	if recall && what.pane != nil {
+		if look := c.table.mirror.Recall(what.scope, signature); look != nil {
+			if g, err := c.permitted(ctx, what, look); err == nil {
+				return g, nil
+			}
+		}
 	}
 	look, err := c.table.mirror.Preflight(ctx, what.scope, signature)
 	if err != nil {
 		return nil, err
 	}
+	return c.permitted(ctx, what, look)
+}
+
+// permitted checks what a look has found.
+func (c *call) permitted(ctx context.Context, what guards, look *state.Preflight) (*guarded, error) {
 	if err := c.sameServer(look.Model.Server.ID); err != nil {
 		return nil, err
 	}

@@ -247,29 +247,29 @@ func TestM01IdsOfAnotherLife(t *testing.T) {
 func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var q turns
-		give, waited, err := q.take(t.Context(), 3, 1, 3)
-		if err != nil || waited {
-			t.Fatal(waited, err)
+		give, err := q.take(t.Context(), 3, 1, 3)
+		if err != nil {
+			t.Fatal(err)
 		}
-		free, _, err := q.take(t.Context(), 2)
+		free, err := q.take(t.Context(), 2)
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
-		if _, _, err := q.take(ctx, 4, 3); !errors.Is(err, context.Canceled) {
+		if _, err := q.take(ctx, 4, 3); !errors.Is(err, context.Canceled) {
 			t.Errorf("cancelled: %v", err)
 		}
-		if _, _, err := q.take(t.Context(), 0, 2, 3); !errors.Is(err, errTurn) {
+		if _, err := q.take(t.Context(), 0, 2, 3); !errors.Is(err, errTurn) {
 			t.Errorf("busy for ever: %v", err)
 		}
 		var order []int
 		var wg sync.WaitGroup
 		for i := range 5 {
 			wg.Go(func() {
-				give, waited, err := q.take(t.Context(), 1)
-				if err != nil || !waited {
-					t.Error(waited, err)
+				give, err := q.take(t.Context(), 1)
+				if err != nil {
+					t.Error(err)
 					return
 				}
 				order = append(order, i)

@@ -146,14 +146,11 @@ func newInput(pane controlmode.PaneID, keys string, literal, suppress bool, ente
 // error. An error with state.ErrUnknown means that nobody can tell how far.
 func (c *call) send(ctx context.Context, in input) (*typed, error) {
 	t := &typed{input: in}
-	place, end := c.placeBefore(ctx, in.pane)
-	defer end()
 	err := c.guard(ctx, inputTo(in.pane, in.force), func(g *guarded) error {
 		t.panes, t.bytes = g.ids(), 0
 		if err := hasBytes(t.key, g.model.Server.Version); err != nil {
 			return err
 		}
-		t.cursor = place(g.waited)
 		c.echoes(t.panes, in.text)
 		if in.text != "" {
 			p, _ := g.model.Pane(in.pane)
@@ -164,36 +161,28 @@ func (c *call) send(ctx context.Context, in input) (*typed, error) {
 	return t, err
 }
 
-// placeBefore begins to find the place before an input in the pane's output. It
-// gives the function that answers it, called once the input is permitted (old
-// tells that others have typed since), and the one to call at the end. A pane
-// that is not watched yet is watched from then on, so that a wait can start from
-// the cursor (W01).
-func (c *call) placeBefore(ctx context.Context, id controlmode.PaneID) (place func(old bool) *state.Cursor, end func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	ask := func() *state.Cursor {
-		ctx, cancel := context.WithTimeout(ctx, placeLimit)
-		defer cancel()
-		at, err := c.table.mirror.Place(ctx, id)
-		if err != nil {
-			return nil
-		}
-		return &at
+// place is the place in a pane's output now, before an input. A pane that is not
+// watched yet is watched from then on, so that a wait can start from the cursor
+// (W01). nil if the output cannot be followed.
+func (c *call) place(ctx context.Context, id controlmode.PaneID) *state.Cursor {
+	ctx, cancel := context.WithTimeout(ctx, placeLimit)
+	defer cancel()
+	at, err := c.table.mirror.Place(ctx, id)
+	if err != nil {
+		return nil
 	}
-	if !c.table.mirror.Watched(id) {
-		return func(bool) *state.Cursor { return ask() }, cancel
+	return &at
+}
+
+// writeAt is write for the first line of an input: it also tells the place in
+// the pane's output just before it, nil if the output cannot be followed.
+func (g *guarded) writeAt(ctx context.Context, id controlmode.PaneID, cmds ...controlmode.Command) (*state.Cursor, error) {
+	at, err := g.call.table.mirror.WriteAt(ctx, g.look, id, cmds...)
+	if errors.Is(err, state.ErrNotFollowed) {
+		at := g.call.place(ctx, id)
+		return at, g.write(ctx, cmds...)
 	}
-	found := make(chan *state.Cursor, 1)
-	go func() { found <- ask() }()
-	place = func(old bool) *state.Cursor {
-		at := <-found
-		found <- at // for the next try, and for the end
-		if old || at == nil {
-			return ask()
-		}
-		return at
-	}
-	return place, func() { cancel(); <-found }
+	return &at, g.note(err)
 }
 
 // echoes has waits know the echo of a text that is about to be typed (W01).
@@ -215,7 +204,7 @@ func (t *typed) write(ctx context.Context, g *guarded) error {
 		if t.enter {
 			cmds = append(cmds, pressKey(t.pane, "Enter"))
 		}
-		return g.write(ctx, cmds...)
+		return t.first(ctx, g, cmds)
 	}
 	later := t.enter && t.delay > 0 && t.text != ""
 	all := typeText(t.pane, t.text)
@@ -224,7 +213,11 @@ func (t *typed) write(ctx context.Context, g *guarded) error {
 		if i == len(all)-1 && t.enter && !later {
 			cmds = append(cmds, pressKey(t.pane, "Enter"))
 		}
-		if err := g.write(ctx, cmds...); err != nil {
+		write := t.next
+		if i == 0 {
+			write = t.first
+		}
+		if err := write(ctx, g, cmds); err != nil {
 			return t.halfway(err)
 		}
 		t.bytes += line.bytes
@@ -239,6 +232,17 @@ func (t *typed) write(ctx context.Context, g *guarded) error {
 		return t.halfway(err)
 	}
 	return nil
+}
+
+// first sends the first line, and notes the place before it.
+func (t *typed) first(ctx context.Context, g *guarded, cmds []controlmode.Command) (err error) {
+	t.cursor, err = g.writeAt(ctx, t.pane, cmds...)
+	return err
+}
+
+// next sends another line.
+func (t *typed) next(ctx context.Context, g *guarded, cmds []controlmode.Command) error {
+	return g.write(ctx, cmds...)
 }
 
 // halfway says how far an input got that was not finished.

@@ -101,6 +101,9 @@ func (s *Server) intercept(next sdk.MethodHandler) sdk.MethodHandler {
 		case callMethod:
 			return s.callTool(ctx, c, next, method, req)
 		}
+		if res, ok, err := s.answerResource(ctx, c, next, method, req); ok {
+			return res, err
+		}
 		return next(ctx, method, req)
 	}
 }

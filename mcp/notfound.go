@@ -25,9 +25,9 @@ type alternative struct {
 func (t *table) notFound(what string, m *state.Model, all []alternative, plural, lister string) error {
 	if m.Server.ID == (state.ServerID{}) {
 		p := t.noServer()
-		return &problem{reason: what + " does not exist: " + p.reason, hint: p.hint}
+		return &problem{reason: what + " does not exist: " + p.reason, hint: p.hint, absent: true}
 	}
-	p := &problem{reason: what + " does not exist on this tmux server"}
+	p := &problem{reason: what + " does not exist on this tmux server", absent: true}
 	if len(all) == 0 {
 		p.hint = fmt.Sprintf("The server has no %s.", strings.ToLower(plural))
 		if t.byName["create_session"] != nil {

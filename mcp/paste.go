@@ -2,11 +2,8 @@ package mcp
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -19,8 +16,6 @@ const (
 	maxPasted = 4 << 20
 	// pasteCost bounds a set-buffer line as it is encoded: control-mode 10.2.
 	pasteCost = 32 << 10
-	// bufferPrefix names our buffers, so that a person knows whose they are.
-	bufferPrefix = "tmux-mcpd-"
 	// cleanLimit is how long the deletion of a buffer may take; it is tried also
 	// for a caller that has gone.
 	cleanLimit = 5 * time.Second
@@ -101,21 +96,17 @@ func newPaste(id controlmode.PaneID, a pasteArgs) (*paste, error) {
 			hint:   "Take it out, or, if that is meant, use send_keys with literal set to true.",
 		}
 	}
-	var salt [8]byte
-	rand.Read(salt[:])
 	return &paste{
 		pane: id, text: text, enter: a.Enter, force: a.Force, crlf: len(a.Text) - len(text),
-		buffer: fmt.Sprintf("%s%d-%s", bufferPrefix, os.Getpid(), hex.EncodeToString(salt[:])),
+		buffer: state.BufferName(),
 	}, nil
 }
 
 // run pastes, and deletes the buffer whatever happens.
 func (p *paste) run(ctx context.Context, c *call) error {
-	place, end := c.placeBefore(ctx, p.pane)
-	defer end()
 	err := c.guard(ctx, inputTo(p.pane, p.force), func(g *guarded) error {
 		p.cohort = len(g.panes)
-		p.cursor = place(g.waited)
+		p.cursor = c.place(ctx, p.pane)
 		c.echoes([]controlmode.PaneID{p.pane}, p.text)
 		if p.text == "" && !p.enter {
 			return nil

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"tmux-mcpd/controlmode"
+	"tmux-mcpd/state"
 )
 
 // pastes calls paste_text and checks the count.
@@ -28,7 +29,7 @@ func (y *typist) pastes(text string, a args) {
 // noBuffers checks that none of ours is left.
 func (r *rig) noBuffers() {
 	r.Helper()
-	if got := r.tmux("list-buffers", "-F", "#{buffer_name}"); strings.Contains(got, bufferPrefix) {
+	if got := r.tmux("list-buffers", "-F", "#{buffer_name}"); strings.Contains(got, state.BufferPrefix) {
 		r.Errorf("buffers left: %s", got)
 	}
 }

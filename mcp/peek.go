@@ -126,6 +126,7 @@ func Initialized(id, params json.RawMessage, version string) ([]byte, error) {
 		ProtocolVersion: p.ProtocolVersion,
 		Capabilities: &sdk.ServerCapabilities{
 			Tools: &sdk.ToolCapabilities{ListChanged: true}, Resources: &sdk.ResourceCapabilities{ListChanged: true},
+			Completions: &sdk.CompletionCapabilities{},
 		},
 		ServerInfo:   &sdk.Implementation{Name: "tmux-mcpd", Title: "tmux", Version: version},
 		Instructions: (*table)(nil).instructions(),

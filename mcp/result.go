@@ -21,6 +21,7 @@ const (
 type problem struct {
 	reason string
 	hint   string // what to do next, "" for none
+	absent bool   // what was named does not exist
 }
 
 func (p *problem) Error() string {
@@ -49,7 +50,9 @@ func (t *table) failure(ctx context.Context, err error) (*toolResult, error) {
 	var refused *controlmode.CommandError
 	switch {
 	case errors.As(err, &p):
-		return errorResult(p.Error()), nil
+		res := errorResult(p.Error())
+		res.absent = p.absent
+		return res, nil
 	case errors.Is(err, state.ErrNoServer):
 		return errorResult(t.noServer().Error()), nil
 	case errors.Is(err, state.ErrOtherServer):

@@ -37,6 +37,7 @@ type toolResult struct {
 	Text       string          // the readable half
 	Structured json.RawMessage // the structured half, one line of JSON; nil for errors
 	IsError    bool
+	absent     bool // an error: what was named does not exist
 	Meta       map[string]any
 	// encode, if set, replaces the ordinary encoding: the complete result object for the request id
 	// with that JSON spelling (the batch's cap counts the id).

@@ -118,6 +118,9 @@ func newServer(cfg Config, reg registry) *Server {
 	if _, ok := reg.(capable); ok {
 		offers.Resources = &sdk.ResourceCapabilities{ListChanged: true}
 	}
+	if _, ok := reg.(resourceful); ok { // without a handler: answerResource is in front
+		offers.Completions = &sdk.CompletionCapabilities{}
+	}
 	s.sdk = sdk.NewServer(impl, &sdk.ServerOptions{
 		Instructions: reg.instructions(),
 		Logger:       slog.New(floor{zapslog.NewHandler(cfg.Log.Core(), zapslog.WithName("mcp"))}),
@@ -138,7 +141,9 @@ func setDefault[T int | time.Duration](v *T, to T) {
 
 // private marks lists as good for one client only: which tools there are
 // depends on the connection.
-func private(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" }
+func private(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = cachePrivate }
+
+const cachePrivate = "private"
 
 // ToolsChanged tells clients that the list of tools has changed. It does not
 // block; several changes within 10 ms become one notification.

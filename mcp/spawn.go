@@ -100,6 +100,17 @@ func splitWindow(ctx context.Context, c *call, a splitArgs) (*toolResult, error)
 	return c.paneStarted(ctx, s, a.startArgs)
 }
 
+// program names what runs in a pane.
+func (c *call) program(ctx context.Context, id controlmode.PaneID) string {
+	m, err := c.arrival.Pane(ctx, id)
+	if err == nil {
+		if p, ok := m.Pane(id); ok {
+			return quote(p.Command)
+		}
+	}
+	return "something"
+}
+
 type respawnArgs struct {
 	paneArgs
 	KillFirst bool `arg:"killFirst"`
@@ -122,7 +133,7 @@ func respawnPane(ctx context.Context, c *call, a respawnArgs) (*toolResult, erro
 	err = c.guard(ctx, endOfPane(id, a.Force), func(g *guarded) error {
 		if p := g.panes[0]; !p.Dead && !a.KillFirst {
 			return &problem{
-				reason: fmt.Sprintf("pane %s is still active: %s runs in it", id, quote(p.Command)),
+				reason: fmt.Sprintf("pane %s is still active: %s runs in it", id, c.program(ctx, id)),
 				hint:   "Set killFirst to true to end it first.",
 			}
 		}

@@ -360,20 +360,31 @@ func (t *table) call(ctx context.Context, caller *Caller, name string, args json
 	if err != nil {
 		return t.failure(ctx, prefixed(name, err))
 	}
-	end, err := p.begin()
+	c, end, err := t.begin(caller, p, sel, row, progress)
 	if err != nil {
 		return t.failure(ctx, err)
 	}
 	defer end()
-	c := &call{table: t, caller: caller, policy: p, sel: sel, progress: p.progress(progress), arrival: p.arrive(t.mirror, row.tables)}
-	if err := c.begin(row); err != nil {
-		return t.failure(ctx, err)
-	}
 	res, err := c.answer(ctx, row, decoded)
 	if err == nil {
 		c.learn(row, res)
 	}
 	return res, err
+}
+
+// begin lets a call of a row begin, within the limits of its policy. end must be
+// called when it has ended.
+func (t *table) begin(caller *Caller, p *policy, sel *selection, row *tool, progress func(string)) (c *call, end func(), err error) {
+	end, err = p.begin()
+	if err != nil {
+		return nil, nil, err
+	}
+	c = &call{table: t, caller: caller, policy: p, sel: sel, progress: p.progress(progress), arrival: p.arrive(t.mirror, row.tables)}
+	if err := c.begin(row); err != nil {
+		end()
+		return nil, nil, err
+	}
+	return c, end, nil
 }
 
 // answer runs a tool and makes its answer fit for the caller.
@@ -383,7 +394,7 @@ func (c *call) answer(ctx context.Context, row *tool, args any) (*toolResult, er
 		err = c.arrival.still(ctx)
 	}
 	if errors.Is(err, state.ErrNotFound) {
-		err = &problem{reason: err.Error(), hint: "list_panes shows what there is."}
+		err = &problem{reason: err.Error(), hint: "list_panes shows what there is.", absent: true}
 	}
 	if err != nil {
 		if res, err = c.table.failure(ctx, err); err != nil {

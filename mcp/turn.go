@@ -32,11 +32,10 @@ const turnLimit = 20 * time.Second
 var errTurn = errors.New("other calls are writing to it")
 
 // take waits for the turn of every pane, at most turnLimit, and returns the
-// function that gives them back, which may be called more than once. waited
-// tells that somebody else held one: what was known before is old. Panes are
+// function that gives them back, which may be called more than once. Panes are
 // taken in the order of their ids, so that two calls cannot block each other; a
 // caller must not hold a turn already. It returns errTurn or the context's end.
-func (q *turns) take(ctx context.Context, panes ...controlmode.PaneID) (give func(), waited bool, err error) {
+func (q *turns) take(ctx context.Context, panes ...controlmode.PaneID) (give func(), err error) {
 	panes = slices.Compact(slices.Sorted(slices.Values(panes)))
 	var held []controlmode.PaneID
 	give = sync.OnceFunc(func() {
@@ -54,7 +53,6 @@ func (q *turns) take(ctx context.Context, panes ...controlmode.PaneID) (give fun
 			continue
 		default:
 		}
-		waited = true
 		if limit == nil {
 			timer := time.NewTimer(turnLimit)
 			defer timer.Stop()
@@ -71,10 +69,10 @@ func (q *turns) take(ctx context.Context, panes ...controlmode.PaneID) (give fun
 		if err != nil {
 			q.of(id, -1)
 			give()
-			return nil, waited, err
+			return nil, err
 		}
 	}
-	return give, waited, nil
+	return give, nil
 }
 
 // of finds a pane's queue and changes the number of its users; the last one

@@ -8,12 +8,14 @@ import (
 	"testing"
 )
 
-// structureClient is the pid of the daemon's client that writes go through.
-func (r *rig) structureClient() (pid string) {
+// client is the pid of the daemon's client with the flag: no-output of the
+// structure client, which most writes go through, pause-after of the one that
+// receives output, which input goes through once it is received.
+func (r *rig) client(flag string) (pid string) {
 	r.Helper()
 	r.until(func() bool {
 		for _, line := range strings.Split(r.tmux("list-clients", "-F", "#{client_pid} #{client_flags}"), "\n") {
-			if id, flags, _ := strings.Cut(line, " "); strings.Contains(flags, "no-output") {
+			if id, flags, _ := strings.Cut(line, " "); strings.Contains(flags, flag) {
 				pid = id
 			}
 		}
@@ -44,21 +46,32 @@ func TestD08NoWriteIsRepeated(t *testing.T) {
 	}
 	for name, of := range calls {
 		after := map[string]string{"send_keys": "after-send-keys", "paste_text": "after-paste-buffer"}[name]
-		for _, c := range []struct {
-			what string
-			hook func(r *rig) string // runs when tmux has done it, before it answers
-			gone bool                // tmux is
-		}{
-			{"tmux killed", func(r *rig) string { return "kill -9 " + r.tmux("display-message", "-p", "#{pid}") }, true},
-			{"connection killed", func(r *rig) string {
-				pid := r.structureClient() // tmux writes to its terminal itself, until it has noticed
+		kill := func(flag string) func(r *rig) string {
+			return func(r *rig) string {
+				pid := r.client(flag) // tmux writes to its terminal itself, until it has noticed
 				return fmt.Sprintf("kill -9 %s; while %s -S %s list-clients -F '#{client_pid}' | grep -q '^%s$'; do :; done", pid, r.bin, r.sock, pid)
-			}, false},
+			}
+		}
+		for _, c := range []struct {
+			what    string
+			hook    func(r *rig) string // runs when tmux has done it, before it answers
+			watched bool                // the pane's output is received already
+			gone    bool                // tmux is
+		}{
+			{"tmux killed", func(r *rig) string { return "kill -9 " + r.tmux("display-message", "-p", "#{pid}") }, false, true},
+			{"connection killed", kill("no-output"), false, false},
+			{"connection of the output killed", kill("pause-after"), true, false},
 		} {
+			if c.watched && name != "send_keys" {
+				continue // goes through the structure client always
+			}
 			t.Run(name+" "+c.what, func(t *testing.T) {
 				r := newRig(t, nil).start()
 				y := r.raw("raw")
 				r.ok("list_panes", nil)
+				if c.watched {
+					r.ok("capture_since", args{"paneId": y.id})
+				}
 				r.tmux("set-hook", "-g", after, fmt.Sprintf("run-shell %q", strings.ReplaceAll(c.hook(r), "#", "##")))
 				cursor := unknown(t, r.call(name, of(y.id)))
 				if c.gone { // what tmux had not written yet is lost with it

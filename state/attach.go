@@ -169,6 +169,7 @@ func (m *Mirror) attachOnce(ctx context.Context) (served time.Duration, err erro
 	nudge(m.hint)
 	begin := time.Now()
 	m.detachStale(ctx, proc)
+	m.deleteLeftBuffers(ctx, proc, server.ID)
 	err = <-ended
 	if err == nil {
 		err = errors.New("tmux ended the control client")

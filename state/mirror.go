@@ -76,6 +76,7 @@ type Mirror struct {
 	watches watches
 	journal Journal
 	looks   looks
+	recall  recall
 	runs    runs
 
 	channels channels

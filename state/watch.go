@@ -56,6 +56,7 @@ type stream struct {
 	// routes is replaced whole; the reader goroutine loads it for every line.
 	routes  atomic.Pointer[map[controlmode.PaneID]*Output]
 	layouts atomic.Uint64 // layouts told, see Shown
+	heard   atomic.Int64  // when output came last, see WriteAt
 
 	mu     sync.Mutex                      // guards the fields that follow
 	muted  map[controlmode.PaneID]bool     // paused by us: nobody watches them here
@@ -305,6 +306,7 @@ func (w *watches) muteOthers(ctx context.Context, s *stream) error {
 func (w *watches) event(s *stream, e controlmode.Event) {
 	switch e := e.(type) {
 	case *controlmode.Output:
+		s.heard.Store(time.Now().UnixNano())
 		if out := (*s.routes.Load())[e.Pane]; out != nil {
 			if grew := out.append(e.Data); grew != 0 && w.bytes.Add(grew) > w.m.cfg.AllBytes {
 				w.evict()

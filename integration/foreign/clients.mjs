@@ -64,6 +64,7 @@ async function sdk1(way, env) {
   const { Client } = await import("@modelcontextprotocol/sdk/client/index.js");
   const { StdioClientTransport } = await import("@modelcontextprotocol/sdk/client/stdio.js");
   const { ReadBuffer, serializeMessage } = await import("@modelcontextprotocol/sdk/shared/stdio.js");
+  const { UriTemplate } = await import("@modelcontextprotocol/sdk/shared/uriTemplate.js");
   const client = new Client(info);
   const transport =
     way === "stdio"
@@ -72,6 +73,7 @@ async function sdk1(way, env) {
   return {
     client,
     transport,
+    UriTemplate,
     // Its transports are told the version, the client does not keep it.
     version: () => client.transport?.protocolVersion ?? transport.negotiated,
     call: (name, args, options) => client.callTool({ name, arguments: args }, undefined, options),
@@ -79,7 +81,7 @@ async function sdk1(way, env) {
 }
 
 async function sdk2(way, env, mode) {
-  const { Client, ReadBuffer, serializeMessage } = await import("@modelcontextprotocol/client");
+  const { Client, ReadBuffer, serializeMessage, UriTemplate } = await import("@modelcontextprotocol/client");
   const { StdioClientTransport } = await import("@modelcontextprotocol/client/stdio");
   const client = new Client(info, { versionNegotiation: { mode } });
   const transport =
@@ -89,6 +91,7 @@ async function sdk2(way, env, mode) {
   return {
     client,
     transport,
+    UriTemplate,
     version: () => client.getNegotiatedProtocolVersion(),
     call: (name, args, options) => client.callTool({ name, arguments: args }, options),
   };

@@ -112,12 +112,34 @@ const checks = {
     assert.ok(structuredContent.panes.some((pane) => pane.id === cat));
   },
 
-  async resource({ client }) {
+  // What is listed can be read, templates make addresses of what completes them,
+  // and the addresses come back from the client's own reading of the template.
+  async resource({ client, UriTemplate, call }) {
+    const number = cat.slice(1);
+    const screen = `tmux://panes/${number}/content`;
     const { resources } = await client.listResources();
-    assert.deepEqual(resources.map((r) => r.uri), ["tmux://capabilities"]);
-    const { contents } = await client.readResource({ uri: "tmux://capabilities" });
-    const capabilities = JSON.parse(contents[0].text);
-    assert.deepEqual(capabilities.effectiveTools, Object.keys(calls).sort());
+    const uris = resources.map((r) => r.uri);
+    assert.deepEqual(uris.slice(0, 4), ["tmux://capabilities", "tmux://sessions", "tmux://windows", "tmux://panes"]);
+    assert.ok(uris.includes(screen), uris.join());
+    assert.match(resources.find((r) => r.uri === screen).name, /^main:\d+\.0 /);
+    const read = async (uri) => (await client.readResource({ uri })).contents[0].text;
+    assert.deepEqual(JSON.parse(await read("tmux://capabilities")).effectiveTools, Object.keys(calls).sort());
+    const { structuredContent } = await call("snapshot_pane", { paneId: cat });
+    const { resourceTemplates } = await client.listResourceTemplates();
+    const template = resourceTemplates.find((t) => t.uriTemplate.endsWith("/content")).uriTemplate;
+    const made = new UriTemplate(template);
+    for (const typed of ["", number, cat]) {
+      const ref = { type: "ref/resource", uri: template };
+      const { completion } = await client.complete({ ref, argument: { name: "paneId", value: typed } });
+      const value = typed === cat ? cat : number;
+      assert.ok(completion.values.includes(value), completion.values.join());
+      assert.equal(await read(made.expand({ paneId: value })), structuredContent.content);
+    }
+    assert.equal(made.expand({ paneId: number }), screen);
+    assert.deepEqual({ ...made.match(screen) }, { paneId: number });
+    assert.equal(await read(`tmux://panes/${cat}/content`), structuredContent.content);
+    assert.equal(JSON.parse(await read("tmux://sessions/main/panes")).complete, true);
+    await assert.rejects(client.readResource({ uri: "tmux://panes/999/content" }), /pane %999 does not exist/);
   },
 
   async error({ call }) {
