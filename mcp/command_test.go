@@ -49,7 +49,11 @@ func TestCommands(t *testing.T) {
 	r.refused("get_command_output", args{"paneId": pane}, "no command of pane "+pane+" has ended since", "PS0=")
 	r.types(pane, "seq 1000; false")
 	r.listed(pane, 1) // what is typed while it runs is echoed into its output
+	ended := r.waiting("wait_for", args{"conditions": []args{{"kind": "command_ended", "paneId": pane}}, "timeoutMs": 100_000})
 	r.types(pane, "echo small")
+	if m := r.matchedOne(r.end("wait_for", ended)); m["paneId"] != pane || !strings.Contains(m["evidence"].(string), "echo small -> status 0") {
+		t.Errorf("%v", m)
+	}
 	v, rows = r.listed(pane, 2)
 	if v["hint"] != nil || v["marksSeen"] != true || len(rows) != 2 {
 		t.Fatalf("%v", v)
