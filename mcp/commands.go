@@ -26,7 +26,7 @@ func listCommands(ctx context.Context, c *call, a listCommandsArgs) (*toolResult
 	shown = shown[omitted:]
 	rows, text := make([][]byte, 0, len(shown)), make([]string, 0, len(shown))
 	for i := range shown {
-		rows, text = append(rows, c.commandView(&shown[i])), append(text, c.commandText(&shown[i]))
+		rows, text = append(rows, c.commandView(&shown[i])), append(text, c.commandSaid(&shown[i]))
 	}
 	hint := markHint(c.programIn(id), &list)
 	var o object
@@ -93,15 +93,15 @@ func getCommandOutput(ctx context.Context, c *call, a commandOutputArgs) (*toolR
 	if which == nil {
 		return nil, c.noCommand(id, a.CommandID, &list)
 	}
-	var from *state.Cursor
+	opt := state.RunTextOptions{MaxLines: c.lines(a.MaxLines), MaxBytes: resultCeiling}
 	if a.Cursor != nil {
 		at, err := c.cursor(ctx, id, *a.Cursor)
 		if err != nil {
 			return nil, err
 		}
-		from = &at
+		opt.From = &at
 	}
-	found, text, err := c.readCommand(id, which, from, c.lines(a.MaxLines))
+	found, text, err := c.commandText(id, which.ID, opt)
 	switch {
 	case errors.Is(err, state.ErrNoCommand):
 		return nil, c.noCommand(id, &which.ID, &list)
@@ -115,7 +115,7 @@ func getCommandOutput(ctx context.Context, c *call, a commandOutputArgs) (*toolR
 	o.b = make([]byte, 0, len(out)+512)
 	o.open()
 	o.raw("command", c.commandView(&found))
-	o.string("cursor", text.Cursor.String())
+	o.stringOrNull("cursor", cursorText(text.Cursor))
 	o.int("droppedLines", text.DroppedLines)
 	o.int("missedBytes", int(text.Missed))
 	o.bool("more", text.More)
@@ -123,39 +123,11 @@ func getCommandOutput(ctx context.Context, c *call, a commandOutputArgs) (*toolR
 	o.string("output", out)
 	o.int("returnedBytes", len(out))
 	o.close()
-	n := notices{c.commandText(&found)}
+	n := notices{c.commandSaid(&found)}
 	n.add(found.Ended() && !found.OutputComplete && text.Missed == 0, "output may be incomplete")
-	n.text(state.RunText{Missed: text.Missed, DroppedLines: text.DroppedLines, OmittedBytes: text.OmittedBytes, More: text.More})
+	n.text(text)
 	n.add(text.More, "the cursor is %s", text.Cursor)
 	return &toolResult{Text: n.over(strings.TrimRight(out, "\n")), Structured: o.b}, nil
-}
-
-// readCommand reads the output of a command, without secrets.
-func (c *call) readCommand(id controlmode.PaneID, which *state.Command, from *state.Cursor, lines int) (state.Command, *state.Since, error) {
-	found := *which
-	opt := state.SinceOptions{MaxLines: lines, MaxBytes: resultCeiling, Oldest: from != nil}
-	var start state.Cursor
-	if from != nil {
-		start = *from
-	} else if which.Cursor != nil {
-		start = *which.Cursor
-	}
-	s, err := c.redactSince(start, opt, func(opt state.SinceOptions) (*state.Since, error) {
-		v, t, err := c.table.mirror.CommandText(id, which.ID, state.RunTextOptions{From: from, MaxLines: opt.MaxLines, MaxBytes: opt.MaxBytes})
-		if err != nil {
-			return nil, err
-		}
-		found = v
-		s := &state.Since{
-			Text: t.Text, ContinuesLine: t.ContinuesLine, More: t.More, Lines: t.Lines, DroppedLines: t.DroppedLines,
-			OmittedBytes: t.OmittedBytes, Missed: t.Missed, Cursor: start,
-		}
-		if t.Cursor != nil {
-			s.Cursor = *t.Cursor
-		}
-		return s, nil
-	})
-	return found, s, err
 }
 
 // noCommand is the error for a command that is not remembered, or nil for any.
@@ -232,8 +204,8 @@ func tookMs(v *state.Command) *int {
 	return &ms
 }
 
-// commandText is a command in one line of text.
-func (c *call) commandText(v *state.Command) string {
+// commandSaid is a command in one line of text.
+func (c *call) commandSaid(v *state.Command) string {
 	s := v.ID + " " + string(v.State)
 	if v.ExitStatus != nil {
 		s += fmt.Sprintf(" with status %d", *v.ExitStatus)

@@ -1,17 +1,11 @@
 package mcp
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
-	"time"
-
-	"tmux-mcpd/controlmode"
-	"tmux-mcpd/state"
 )
 
 // metaRedacted counts what was taken out of an answer.
@@ -58,64 +52,112 @@ func (r *redactor) unended(s string) (string, int) {
 	return replace(s, 0, find(s, r.detectors, r.beginnings))
 }
 
+// spans finds secrets in lines of a terminal of that width, also those that go on
+// in the next line where one fills the width: whether the terminal wrapped it,
+// nobody knows any more. open: the text may go on, so what can be the beginning
+// of a secret at its end is one.
+func (r *redactor) spans(text string, width int, open bool) []span {
+	lists := [][]detector{r.detectors}
+	if open {
+		lists = append(lists, r.beginnings)
+	}
+	found := find(text, lists...)
+	soft, cuts := softened(text, width)
+	if len(cuts) == 0 {
+		return found
+	}
+	for _, s := range find(soft, lists...) {
+		found = append(found, span{unsoftened(s.from, cuts, false), unsoftened(s.to, cuts, true)})
+	}
+	return merged(found)
+}
+
+// softened is a text without the newlines after lines that fill the width, and
+// where in it they were.
+func softened(text string, width int) (soft string, cuts []int) {
+	if width <= 1 {
+		return text, nil
+	}
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if row, ok := strings.CutSuffix(line, "\n"); ok && cells(row) >= width-1 {
+			line, cuts = row, append(cuts, b.Len()+len(row))
+		}
+		b.WriteString(line)
+	}
+	return b.String(), cuts
+}
+
+// unsoftened is the place in the text of a place in what softened made of it. A
+// newline that was just there lies before the end of something, and after its
+// beginning.
+func unsoftened(at int, cuts []int, end bool) int {
+	n, _ := slices.BinarySearch(cuts, at)
+	for !end && n < len(cuts) && cuts[n] == at {
+		n++
+	}
+	return at + n
+}
+
 // rows takes secrets out of rows of a screen of that width, across the places
 // where the terminal wrapped them. before and after are the rows around them.
 func (r *redactor) rows(before, rows, after []string, width int) ([]string, int) {
 	all := slices.Concat(before, rows, after)
-	spans := make([][]span, len(all))
-	count := 0
-	for _, soft := range []bool{false, true} {
-		text, starts := joinRows(all, width, soft)
-		found := find(text, r.detectors)
-		if len(after) == 0 { // what the pane shows last may go on
-			found = merged(append(found, find(strings.TrimRight(text, " \n"), r.beginnings)...))
-		}
-		for _, s := range found {
-			here := false
-			for i := range all {
-				from, to := max(s.from-starts[i], 0), min(s.to-starts[i], len(all[i]))
-				if from < to {
-					spans[i] = append(spans[i], span{from, to})
-					here = here || i >= len(before) && i < len(before)+len(rows)
-				}
-			}
-			if here {
-				count++
-			}
-		}
+	text, starts := strings.Join(all, "\n"), make([]int, len(all))
+	for i, at := 0, 0; i < len(all); i++ {
+		starts[i], at = at, at+len(all[i])+1
 	}
-	if count == 0 {
-		return rows, 0
+	found := r.spans(text, width, false)
+	if len(after) == 0 { // what the pane shows last may go on
+		found = merged(append(found, r.spans(strings.TrimRight(text, " \n"), width, true)...))
 	}
-	out, count := make([]string, len(rows)), 0
-	open := false // the row before ended in a secret
+	out, count := slices.Clone(rows), 0
 	for i := range rows {
 		k := len(before) + i
-		own := merged(spans[k])
-		out[i], _ = replace(all[k], 0, own)
-		for _, s := range own {
-			if s.from > 0 || !open {
+		var own []span
+		for _, s := range found {
+			from, to := max(s.from-starts[k], 0), min(s.to-starts[k], len(all[k]))
+			if from >= to {
+				continue
+			}
+			own = append(own, span{from, to})
+			if s.from >= starts[k]-1 || i == 0 { // its first row here
 				count++
 			}
 		}
-		open = len(own) > 0 && own[len(own)-1].to == len(all[k])
+		out[i], _ = replace(all[k], 0, own)
 	}
-	return out, max(count, 1)
+	return out, count
 }
 
-// joinRows joins rows by newlines, or where a row fills the width and may have
-// been wrapped by nothing. starts are where each row starts in the text.
-func joinRows(rows []string, width int, soft bool) (text string, starts []int) {
-	var b strings.Builder
-	starts = make([]int, len(rows))
-	for i, row := range rows {
-		starts[i] = b.Len()
-		b.WriteString(row)
-		if !soft || cells(row) < width-1 {
-			b.WriteByte('\n')
+// around is what a reader knows of the text before and after a part of it.
+type around struct {
+	before, after string
+	goesOn        bool // the part goes on with the last line of before
+	width         int  // of the terminal
+	open          bool // what follows after is not known, and may come
+}
+
+// part takes secrets out of a part of a text, also those that begin before it or
+// end after it.
+func (r *redactor) part(text string, a around) (string, int) {
+	before := a.before
+	if !a.goesOn && before != "" && before[len(before)-1] != '\n' {
+		before += "\n"
+	}
+	whole := before + text
+	return replace(whole, len(before), clipped(r.spans(whole+a.after, a.width, a.open), len(whole)))
+}
+
+// clipped are spans as far as they lie before an end.
+func clipped(spans []span, end int) []span {
+	var out []span
+	for _, s := range spans {
+		if s.from < end {
+			out = append(out, span{s.from, min(s.to, end)})
 		}
 	}
-	return b.String(), starts
+	return out
 }
 
 // cells is about how many columns a row takes.
@@ -175,21 +217,18 @@ func (s *seen) get(cursor string) (string, bool) {
 
 // delta takes secrets out of a text that goes on from a cursor. What may be the
 // beginning of one at its end is taken out as well.
-func (r *redactor) delta(from string, goesOn bool, text, to string) (string, int) {
+func (r *redactor) delta(from, text, to string, a around) (string, int) {
 	before, known := r.seen.get(from)
-	if !goesOn && before != "" && before[len(before)-1] != '\n' {
-		before += "\n"
-	}
-	if !known && goesOn {
-		// Nobody knows what this is the rest of.
-		before = "token="
-	}
 	full := before + text
-	spans := merged(slices.Concat(find(full, r.detectors), find(full, r.beginnings)))
-	if !known {
-		full = text // not what was put before it
+	switch {
+	case !known && a.goesOn:
+		before = "token=" // nobody knows what this is the rest of
+		full = text
+	case !a.goesOn && before != "" && before[len(before)-1] != '\n':
+		full = before + "\n" + text
 	}
-	out, n := replace(before+text, len(before), spans)
+	a.before, a.open = before, a.after == ""
+	out, n := r.part(text, a)
 	r.seen.put(to, full)
 	return out, n
 }
@@ -197,246 +236,4 @@ func (r *redactor) delta(from string, goesOn bool, text, to string) (string, int
 // unfinished tells whether a text ends in what may be the beginning of a secret.
 func (r *redactor) unfinished(text string) bool {
 	return len(find(tail(text, seenBytes), r.beginnings)) > 0
-}
-
-// result takes secrets out of a finished answer. prior is what was taken out of
-// it before.
-func (r *redactor) result(res *toolResult, prior int) *toolResult {
-	out := *res
-	var inText, inJSON int
-	out.Text, inText = r.text(res.Text)
-	if res.encode == nil && res.Structured != nil {
-		out.Structured, inJSON = r.json(res.Structured)
-	}
-	n := max(inText, inJSON) + prior
-	if res.Meta != nil {
-		if raw, err := json.Marshal(res.Meta); err == nil {
-			if raw, k := r.json(raw); k > 0 {
-				out.Meta = nil
-				n += k
-				_ = json.Unmarshal(raw, &out.Meta)
-			}
-		}
-	}
-	if n == 0 {
-		return res
-	}
-	meta := map[string]any{metaRedacted: n}
-	for k, v := range out.Meta {
-		meta[k] = v
-	}
-	out.Meta = meta
-	out.Text = fmt.Sprintf("[%s redacted]\n", plural(n, "secret")) + out.Text
-	return &out
-}
-
-var secretKey = regexp.MustCompile(`(?i)` + secretName)
-
-// json takes secrets out of the strings of a JSON text of ours. A string whose
-// key is a secret's name, such as a variable of the environment, is one.
-func (r *redactor) json(raw []byte) (json.RawMessage, int) {
-	var out []byte
-	n, done, key := 0, 0, ""
-	for i := 0; i < len(raw); i++ {
-		if raw[i] != '"' {
-			continue
-		}
-		end := i + 1
-		for end < len(raw) && raw[end] != '"' {
-			if raw[end] == '\\' {
-				end++
-			}
-			end++
-		}
-		end = min(end+1, len(raw))
-		var s string
-		if err := json.Unmarshal(raw[i:end], &s); err != nil {
-			return raw, n
-		}
-		if end < len(raw) && raw[end] == ':' {
-			key = s
-		} else if clean, k := r.named(key, s); k > 0 {
-			out = append(out, raw[done:i]...)
-			out = appendQuoted(out, clean)
-			done, n = end, n+k
-		}
-		i = end - 1
-	}
-	if n == 0 {
-		return raw, 0
-	}
-	return append(out, raw[done:]...), n
-}
-
-func (r *redactor) named(key, s string) (string, int) {
-	if s != "" && s != redacted && isVariable(key) && secretKey.MatchString(key) {
-		return redacted, 1
-	}
-	return r.text(s)
-}
-
-// contextRows is how many rows around a captured range are looked at for the
-// other part of a secret.
-const contextRows = 64
-
-// rowsAt are the rows of a range of a pane's grid. Rows that do not exist, or
-// cannot be read, are none.
-func (c *call) rowsAt(ctx context.Context, id controlmode.PaneID, from, to int) []string {
-	shot, err := c.table.mirror.Capture(ctx, id, state.CaptureRange{Start: &from, End: &to})
-	// tmux answers a range outside with the nearest row it has.
-	if err != nil || to < -shot.HistorySize || from > shot.Height-1 {
-		return nil
-	}
-	return shot.Lines
-}
-
-// redactShot takes secrets out of a capture of the rows from first to last.
-func (c *call) redactShot(ctx context.Context, id controlmode.PaneID, shot *state.Capture, first, last int) {
-	r := c.policy.redact
-	if r == nil {
-		return
-	}
-	before := c.rowsAt(ctx, id, first-contextRows, first-1)
-	var after []string
-	if last < shot.Height-1 {
-		after = c.rowsAt(ctx, id, last+1, last+contextRows)
-	}
-	width := shot.Width
-	if width == 0 {
-		width = max(widest(shot.Lines), widest(before), widest(after))
-	}
-	lines, n := r.rows(before, shot.Lines, after, width)
-	shot.Lines = lines
-	c.arrival.redacted.Add(int64(n))
-}
-
-// redactRows takes secrets out of the rows of a screen.
-func (c *call) redactRows(rows []string, width int) []string {
-	if c.policy.redact == nil {
-		return rows
-	}
-	rows, n := c.policy.redact.rows(nil, rows, nil, width)
-	c.arrival.redacted.Add(int64(n))
-	return rows
-}
-
-// holdBack is how long the end of a delta is held back that may be the beginning
-// of a secret, for the rest to come.
-const holdBack = 150 * time.Millisecond
-
-// readSince is Mirror.Since without secrets.
-func (c *call) readSince(ctx context.Context, id controlmode.PaneID, from state.Cursor, opt state.SinceOptions) (*state.Since, error) {
-	if c.policy.redact != nil && opt.Raw {
-		return nil, &problem{
-			reason: "raw is not available on this socket: it takes secrets out of text, and bytes may hide them",
-			hint:   "Leave raw out.",
-		}
-	}
-	return c.redactSince(from, opt, func(opt state.SinceOptions) (*state.Since, error) {
-		s, err := c.table.mirror.Since(ctx, id, from, opt)
-		if c.policy.redact == nil || err != nil || s.More || !c.policy.redact.unfinished(s.Text) {
-			return s, err
-		}
-		opt.Wait, opt.Settle = 0, 0
-		t := time.NewTimer(holdBack)
-		defer t.Stop()
-		select {
-		case <-t.C:
-			return c.table.mirror.Since(ctx, id, from, opt)
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-	})
-}
-
-// redactSince takes secrets out of what read finds after a cursor.
-func (c *call) redactSince(from state.Cursor, opt state.SinceOptions, read func(state.SinceOptions) (*state.Since, error)) (*state.Since, error) {
-	r := c.policy.redact
-	if r == nil {
-		return read(opt)
-	}
-	// Cut afterwards: the part of a secret that a limit leaves would look like
-	// none.
-	whole := opt
-	if !opt.Oldest {
-		whole.MaxLines, whole.MaxBytes = 0, 0
-	}
-	found, err := read(whole)
-	if err != nil {
-		return nil, err
-	}
-	s := *found
-	var n int
-	s.Text, n = r.delta(from.String(), s.ContinuesLine, s.Text, s.Cursor.String())
-	c.arrival.redacted.Add(int64(n))
-	if opt.Oldest {
-		return &s, nil
-	}
-	limit := opt.MaxLines
-	if limit <= 0 {
-		limit = MaxLines
-	}
-	cut := newest(s.Text, limit)
-	s.DroppedLines += cut.dropped
-	s.OmittedBytes += cut.omitted
-	s.Lines = min(s.Lines, limit)
-	s.Text = cut.text
-	if opt.MaxBytes > 0 && len(s.Text) > opt.MaxBytes {
-		short := tail(s.Text, opt.MaxBytes)
-		s.OmittedBytes += len(s.Text) - len(short)
-		s.Text = short
-	}
-	if cut.dropped > 0 || s.OmittedBytes > 0 {
-		s.ContinuesLine = false
-	}
-	return &s, nil
-}
-
-// redactText takes secrets out of a line of output that stands for itself.
-func (c *call) redactText(s string) string {
-	r := c.policy.redact
-	if r == nil {
-		return s
-	}
-	s, n := r.unended(s)
-	c.arrival.redacted.Add(int64(n))
-	return s
-}
-
-// began remembers what a first read showed, for the delta that goes on from it.
-func (c *call) began(cursor *state.Cursor, shown string) {
-	if c.policy.redact != nil && cursor != nil {
-		c.policy.redact.seen.put(cursor.String(), shown)
-	}
-}
-
-// redactLines is what takes secrets out of the lines of a pane, the first of
-// which begins at a row, before they are searched; nil if there is nothing to do.
-func (c *call) redactLines(ctx context.Context, first int) func(controlmode.PaneID, []state.ShownLine) []state.ShownLine {
-	r := c.policy.redact
-	if r == nil {
-		return nil
-	}
-	return func(id controlmode.PaneID, lines []state.ShownLine) []state.ShownLine {
-		texts := make([]string, len(lines))
-		for i := range lines {
-			texts[i] = lines[i].Text
-		}
-		before := c.rowsAt(ctx, id, first-contextRows, first-1)
-		texts, n := r.rows(before, texts, nil, max(widest(before), c.widthOf(id)))
-		c.arrival.redacted.Add(int64(n))
-		out := slices.Clone(lines)
-		for i := range out {
-			out[i].Text = texts[i]
-		}
-		return out
-	}
-}
-
-// widthOf is the newest known width of a pane.
-func (c *call) widthOf(id controlmode.PaneID) int {
-	if p, ok := c.table.mirror.Model().Pane(id); ok {
-		return p.Width
-	}
-	return 0
 }

@@ -288,7 +288,7 @@ func (c *call) awaitRun(ctx context.Context, run string, wait time.Duration) (st
 		if err != nil || !v.Active() || !time.Now().Before(end) {
 			return v, err
 		}
-		if _, text, err := c.table.mirror.RunText(run, state.RunTextOptions{MaxLines: 1}); err == nil && c.progress != nil {
+		if _, text, err := c.runText(run, state.RunTextOptions{MaxLines: 1}); err == nil && c.progress != nil {
 			c.progress(inline(strings.TrimSuffix(text.Text, "\n")))
 		}
 	}
@@ -300,7 +300,7 @@ func (c *call) notStarted(v state.Run) error {
 		reason: fmt.Sprintf("the command did not start in pane %s (run %s): the shell took the line and did not run it; it is not typed again", v.Pane, v.ID),
 		hint:   "Something may have been left on its command line. Look with snapshot_pane; C-c by send_keys clears the line.",
 	}
-	if text := strings.TrimSpace(c.table.mirror.EarlyText(v.ID)); text != "" {
+	if text := strings.TrimSpace(c.redactText(c.table.mirror.EarlyText(v.ID))); text != "" {
 		p.reason += "\n\nThe pane printed:\n" + clean(text)
 	}
 	return p

@@ -10,7 +10,7 @@ import (
 
 // runResult is the answer to run_shell_command.
 func (c *call) runResult(v state.Run, wait time.Duration, lines int) (*toolResult, error) {
-	_, text, err := c.table.mirror.RunText(v.ID, state.RunTextOptions{MaxLines: lines, MaxBytes: resultCeiling})
+	_, text, err := c.runText(v.ID, state.RunTextOptions{MaxLines: lines, MaxBytes: resultCeiling})
 	if err != nil {
 		return nil, err
 	}

@@ -76,7 +76,7 @@ func getRun(ctx context.Context, c *call, a getRunArgs) (*toolResult, error) {
 			return nil, err
 		}
 	}
-	v, text, err := c.table.mirror.RunText(a.RunID, opt)
+	v, text, err := c.runText(a.RunID, opt)
 	if errors.Is(err, state.ErrOtherPane) {
 		return nil, &problem{reason: err.Error(), hint: "Use the cursor of this run, or omit it."}
 	}

@@ -209,7 +209,7 @@ func (w *textWait) run(ctx context.Context, p *clock, wake <-chan struct{}) erro
 		select {
 		case <-wake:
 		case <-p.tick:
-			p.tell(w.c.redactText(w.f.Newest()))
+			p.tell(w.c.redactLine(w.f.Newest(), w.f.Start(), w.f.Printed))
 		case <-p.late:
 			return w.lastLook(ctx)
 		case <-ctx.Done():
@@ -303,7 +303,7 @@ func (w *textWait) line(l *state.Fresh) bool {
 		}
 	}
 	if len(w.patterns) == 0 && l.Any() {
-		end := tailRunes(w.c.redactText(l.Text), 80)
+		end := tailRunes(w.c.redactLine(l.Text, w.f.Start(), w.f.Printed), 80)
 		w.outcome, w.matched = outcomeMatched, &end
 		return true
 	}

@@ -13,7 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest"
+	"go.uber.org/zap/zaptest/observer"
 
 	"tmux-mcpd/controlmode"
 	"tmux-mcpd/state"
@@ -26,6 +29,7 @@ type rig struct {
 	sock   string
 	bin    string
 	table  *table
+	logs   *observer.ObservedLogs // of the mirror
 	caller *Caller
 }
 
@@ -51,8 +55,11 @@ func newRigOn(t testing.TB, bin string, env map[string]string) *rig {
 		os.RemoveAll(dir)
 	})
 	socket := controlmode.Socket{Path: r.sock}
+	core, logs := observer.New(zapcore.DebugLevel)
+	r.logs = logs
+	log := zaptest.NewLogger(t, zaptest.WrapOptions(zap.WrapCore(func(c zapcore.Core) zapcore.Core { return zapcore.NewTee(c, core) })))
 	m := state.New(state.Config{
-		Bin: r.bin, Socket: socket, Log: zaptest.NewLogger(t), Server: state.ServerConfig{File: os.DevNull},
+		Bin: r.bin, Socket: socket, Log: log, Server: state.ServerConfig{File: os.DevNull},
 		RunDir: filepath.Join(dir, "runs"),
 	})
 	ctx, cancel := context.WithCancel(context.Background())

@@ -74,7 +74,7 @@ func (w *manyWait) of(d *condition) *followed {
 
 func (w *manyWait) newest() string {
 	for _, f := range slices.Backward(w.follows) {
-		if line := f.Newest(); line != "" {
+		if line := w.c.redactLine(f.Newest(), f.Start(), f.Printed); line != "" {
 			return f.id.String() + ": " + line
 		}
 	}
@@ -281,9 +281,9 @@ func (w *manyWait) read(ctx context.Context) {
 	bytes := viewCeiling / 2 / max(len(w.follows), 1)
 	opt := state.SinceOptions{MaxLines: w.limit, MaxBytes: bytes}
 	for _, f := range w.follows {
-		f.since, _ = f.Printed(opt)
+		f.since, _ = w.c.redactSince(f.Start(), opt, f.Printed)
 		if w.outcome == outcomeGap && f.gap != nil {
-			if again, err := w.c.table.mirror.Since(ctx, f.id, f.Start(), opt); err == nil {
+			if again, err := w.c.readSince(ctx, f.id, f.Start(), opt); err == nil {
 				f.since = again // the cursor is of a stream that goes on
 			}
 		}
@@ -301,9 +301,10 @@ func (w *manyWait) result(p *clock) *toolResult {
 		if !d.matched {
 			continue
 		}
+		evidence := w.evidence(d)
 		var o object
 		o.open()
-		o.string("evidence", d.evidence)
+		o.string("evidence", evidence)
 		o.int("index", d.index)
 		o.string("kind", d.args.Kind)
 		if d.on != nil {
@@ -313,7 +314,7 @@ func (w *manyWait) result(p *clock) *toolResult {
 		}
 		o.close()
 		matched = append(matched, o.b)
-		n.add(true, "condition %d, %s: %s", d.index, d.args.Kind, d.evidence)
+		n.add(true, "condition %d, %s: %s", d.index, d.args.Kind, evidence)
 	}
 	n.add(w.outcome == outcomeTimedOut, "timed out after %d ms; call again with the cursors to go on waiting", p.effective.Milliseconds())
 	var text strings.Builder
@@ -328,6 +329,14 @@ func (w *manyWait) result(p *clock) *toolResult {
 	o.array("panes", panes)
 	o.close()
 	return &toolResult{Structured: o.b, Text: n.over(strings.TrimRight(text.String(), "\n"))}
+}
+
+// evidence is why a condition holds.
+func (w *manyWait) evidence(d *condition) string {
+	if f := w.of(d); f != nil && (d.args.Kind == kindText || d.args.Kind == kindOutput) {
+		return w.c.redactLine(d.evidence, f.Start(), f.Printed)
+	}
+	return w.c.redactText(d.evidence)
 }
 
 // pane is one pane's part of the answer.

@@ -19,19 +19,25 @@ type RunTextOptions struct {
 	From *Cursor
 	// MaxLines and MaxBytes bound the text; 0 is no limit.
 	MaxLines, MaxBytes int
+	// Around is how many bytes of the output before and after the text are wanted
+	// as well; 0 for none. It is for who has to know what the text is a part of.
+	Around int
 }
 
 // RunText is output of a run, as a reader of the screen would see it.
 type RunText struct {
-	Text  string
-	Lines int
-	// ContinuesLine: the first line is only the new part of the one before From.
+	Text         string
+	Lines        int
+	DroppedLines int   // cut from the front by MaxLines
+	OmittedBytes int   // cut from the front by MaxBytes
+	Missed       int64 // bytes that are not kept any more, or never came
+	More         bool  // there is more after Cursor already
+	Cursor       *Cursor
+
+	// ContinuesLine: the first line goes on with the last one of Before. Only told,
+	// as Before and After are, where something around was wanted.
 	ContinuesLine bool
-	DroppedLines  int   // cut from the front by MaxLines
-	OmittedBytes  int   // cut from the front by MaxBytes
-	Missed        int64 // bytes that are not kept any more, or never came
-	More          bool  // there is more after Cursor already
-	Cursor        *Cursor
+	Before, After string
 }
 
 // RunText answers output of a run, also while it runs. It asks tmux nothing. The
@@ -84,7 +90,13 @@ func (k *outputOf) read(cursor *Cursor, began time.Time, opt RunTextOptions) Run
 	}
 	d := text.Since(at-from, transcript.SinceOptions{MaxLines: opt.MaxLines, MaxBytes: opt.MaxBytes, Oldest: opt.From != nil})
 	t.Text, t.Lines, t.DroppedLines, t.OmittedBytes, t.More = d.Text, d.Lines, d.DroppedLines, d.OmittedBytes, d.More
-	t.ContinuesLine = d.ContinuesLine
+	if opt.Around > 0 {
+		t.ContinuesLine = d.ContinuesLine
+		t.After = text.Since(d.Offset, transcript.SinceOptions{MaxBytes: opt.Around, Oldest: true}).Text
+		before := k.blank(textBudget * runOutput)
+		before.Write(raw[:at-from], began)
+		t.Before = before.Since(0, transcript.SinceOptions{MaxBytes: opt.Around}).Text
+	}
 	next := placeIn(k.epochs, from+d.Offset)
 	t.Cursor = &next
 	return t

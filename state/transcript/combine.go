@@ -17,13 +17,8 @@ func (t *Transcript) combineNew(c rune, width int) bool {
 		return zero
 	}
 	r := t.rows[t.cy]
-	n := 1
-	last := r.at(t.cx - 1)
-	if t.cx != 1 && last.padding() {
-		n = 2
-		last = r.at(t.cx - 2)
-	}
-	if last.padding() || n != last.width() {
+	last, n, ok := t.before()
+	if !ok {
 		return zero
 	}
 	if !zero {
@@ -36,9 +31,9 @@ func (t *Transcript) combineNew(c rune, width int) bool {
 		}
 		wide = wide || force
 	}
-	joined, ok := t.joined(last, c)
-	if !ok {
-		return zero && t.profile >= Profile36
+	joined, ok := t.joined(last, c, 1)
+	if !ok { // before 3.8 it is then a cell of its own, of no column
+		return zero && t.profile >= Profile38
 	}
 	if last.width() == 1 && wide {
 		t.widen(r, joined)
@@ -46,6 +41,18 @@ func (t *Transcript) combineNew(c rune, width int) bool {
 	}
 	t.setCell(r, t.cx-n, joined)
 	return true
+}
+
+// before is the cell that what is printed at the cursor, not in column 0, could
+// join, and its width.
+func (t *Transcript) before() (last cell, width int, ok bool) {
+	r, width := t.rows[t.cy], 1
+	last = r.at(t.cx - 1)
+	if t.cx != 1 && last.padding() {
+		width = 2
+		last = r.at(t.cx - 2)
+	}
+	return last, width, !last.padding() && width == last.width()
 }
 
 // widen stores a cell that joining has made two columns wide and moves the
@@ -265,7 +272,19 @@ var wideEmoji = runes{
 	{0x1faf0, 0x1faf8},
 }
 
-// putTab stores a tab over blank columns (input.c and grid.c, from 3.6 on).
+// putTab stores a tab over blank columns (input.c and grid.c, from 3.6 on). tmux
+// prints it as a cell of n blanks, so a joiner before it takes the blanks into
+// its own cell and the cursor stays (seen with 3.7c and 3.8).
 func (t *Transcript) putTab(n int) {
+	if t.cx > 0 {
+		last, width, ok := t.before()
+		t.clusterText = t.appendCell(t.clusterText[:0], last)
+		if ok && endsInJoiner(t.clusterText) {
+			if joined, ok := t.joined(last, ' ', n); ok {
+				t.setCell(t.rows[t.cy], t.cx-width, joined)
+				return
+			}
+		}
+	}
 	t.put(cellSpace|cellTab|cell(n-1)<<cellTabShift, n)
 }

@@ -350,15 +350,17 @@ func (t *Transcript) appendToCell(c rune) {
 	if x < 0 {
 		return
 	}
-	if n, ok := t.joined(r.at(x), c); ok {
+	if n, ok := t.joined(r.at(x), c, 1); ok {
 		t.setCell(r, x, n)
 	}
 }
 
-// joined is a cell with a character more.
-func (t *Transcript) joined(base cell, add rune) (cell, bool) {
+// joined is a cell with a character more, times over.
+func (t *Transcript) joined(base cell, add rune, times int) (cell, bool) {
 	b := t.appendCell(t.clusterText[:0], base&^cellTab)
-	b = appendRune(b, add)
+	for range times {
+		b = appendRune(b, add)
+	}
 	t.clusterText = b
 	if len(b) > t.profile.clusterBytes() {
 		return base, false

@@ -78,6 +78,7 @@ var smalls = []small{
 	{"combining", "e\u0301x\u0300\u0301", "e\u0301x\u0300\u0301", "", "2,0"},
 	{"combining at column 0 is dropped", "\u0301a", "a", "", ""},
 	{"a joiner waits", "a\u200db\u6f22", "ab\u200d\u6f22", "", ""},
+	{"a joiner before a tab", "a\u200d\tb\u6f22\u200d\tc", "a       b\u200d\u6f22c", "", ""},
 	{"unassigned is dropped", "a\u0378b\ufffeC", "abC", "", ""},
 	{"line drawing stays letters", "E(0lqkE(Bx", "lqkx", "", ""},
 	{"DECALN", "E#8E[2;3Hx", "EEEEEEEEEE|EExEEEEEEE|EEEEEEEEEE|EEEEEEEEEE", "", ""},
@@ -150,6 +151,61 @@ func TestSmallAgrees(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			compare(t, r, 10, 4, s.bytes())
 		})
+	}
+}
+
+// late is a rule that came after 3.3a: what a stream leaves on a screen of 30 by 4.
+type late struct {
+	name, stream string
+	row, cursor  map[Profile]string
+}
+
+// full is an x with as many marks as leave room for one or two bytes in its cell.
+var full = "x" + strings.Repeat("\u0301", 15)
+
+var lates = []late{
+	{"the blanks of a tab join", "a\u200d\tb", both("a\u200d       b"), both("2,0")},
+	{"not after another character", "a\u200d \tb", both("a\u200d \tb"), both("9,0")},
+	{"to a wide one", "\u6f22\u200d\tb", both("\u6f22\u200d      b"), both("3,0")},
+	{"32 bytes in a cell read as none", "\x1b[3ga\u200d\t\u200db", both("b"), both("2,0")},
+	{"while they fit", full[:27] + "\u200d\tb", both(full[:27] + "\u200d\tb"), both("9,0")},
+	{
+		"a mark that does not fit", "01234\x1b[1;3H" + full + "\ufe0fb",
+		map[Profile]string{Profile36: "01" + full + "b4", Profile38: "01" + full + "b4"},
+		both("4,0"),
+	},
+	{
+		"and is not written over", "01234\x1b[1;3H" + full + "\ufe0f",
+		map[Profile]string{Profile36: "01" + full + "\ufe0f4", Profile38: "01" + full + "34"},
+		both("3,0"),
+	},
+	{
+		"at the margin without wrapping", "\x1b[?7l\x1b[1;29H" + full[:27] + "\ufe0f\ufe0f",
+		map[Profile]string{Profile36: strings.Repeat(" ", 28) + full[:27] + "\ufe0f", Profile38: strings.Repeat(" ", 28) + full[:27] + "\ufe0f"},
+		map[Profile]string{Profile36: "29,0", Profile38: "30,0"},
+	},
+}
+
+func both(s string) map[Profile]string { return map[Profile]string{Profile36: s, Profile38: s} }
+
+// TestLate needs no tmux.
+func TestLate(t *testing.T) {
+	for _, l := range lates {
+		for p := range l.row {
+			tr := New(30, 4, 100, p)
+			write(tr, l.stream)
+			if got := shot(tr); got.Cursor != l.cursor[p] || got.Rows[0] != l.row[p] {
+				t.Errorf("%s, profile %d: cursor %s, row %+q, want %s, %+q", l.name, p, got.Cursor, got.Rows[0], l.cursor[p], l.row[p])
+			}
+		}
+	}
+}
+
+// TestLateAgrees shows the same to tmux, of whatever release.
+func TestLateAgrees(t *testing.T) {
+	r := newRig(t)
+	for _, l := range lates {
+		t.Run(l.name, func(t *testing.T) { compare(t, r, 30, 4, []byte(l.stream)) })
 	}
 }
 
