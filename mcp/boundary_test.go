@@ -134,6 +134,7 @@ func (b *sides) nearSessions(near map[string]bool) { b.sessions = len(near) }
 // serve opens both sockets of one server.
 func (b *sides) serve(t *testing.T, toolsets []string) {
 	d := startServer(t, Config{}, b.table)
+	b.daemon = d
 	b.open = d.open(t)
 	p, err := d.NewPolicy(PolicyConfig{Sessions: []string{"agent-*"}, Toolsets: toolsets})
 	if err != nil {
@@ -419,6 +420,8 @@ func (b *sides) resources() {
 			}
 		}
 		b.check("resources/read", answer, a)
+		b.check("resources/subscribe", b.request(b.limited, "resources/subscribe", args{"uri": uri}), a)
+		b.check("resources/unsubscribe", b.request(b.limited, "resources/unsubscribe", args{"uri": uri}), a)
 	}
 	for i := range resources {
 		r := &resources[i]
@@ -451,7 +454,7 @@ func TestBoundaryResourcesAsIfNot(t *testing.T) {
 	} {
 		missing := addresses(kind, ids[1])
 		for i, uri := range addresses(kind, ids[0]) {
-			for _, method := range []string{"resources/read"} {
+			for _, method := range []string{"resources/read", "resources/subscribe"} {
 				got, want := b.request(b.limited, method, args{"uri": uri}), b.request(b.limited, method, args{"uri": missing[i]})
 				want = bytes.ReplaceAll(want, []byte(missing[i]), []byte(uri))
 				want = bytes.ReplaceAll(want, []byte(ids[1]), []byte(ids[0]))
