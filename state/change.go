@@ -36,6 +36,14 @@ const (
 	Selected       ChangeKind = "selected"
 	// Bell is told of watched panes, at most once a second for each.
 	Bell ChangeKind = "bell"
+	// The commands of a watched pane, by its shell's marks: Before or After is the
+	// command line, and after the end "status N" or the state. At most 64 commands
+	// at once and 4 a second for each pane; Mirror.Commands has all.
+	CommandStarted ChangeKind = "command_started"
+	CommandEnded   ChangeKind = "command_ended"
+	// Runs: Before or After is the id, and after the end "status N" or the state.
+	RunStarted ChangeKind = "run_started"
+	RunEnded   ChangeKind = "run_ended"
 )
 
 // Change is one difference between two models that were published one after the

@@ -205,8 +205,11 @@ func (m *Mirror) publish(next *Model) {
 }
 
 // bell tells that a pane has rung.
-func (m *Mirror) bell(id controlmode.PaneID) {
-	c := Change{Kind: Bell, Time: time.Now(), Pane: &id}
+func (m *Mirror) bell(id controlmode.PaneID) { m.note(Bell, id, time.Now(), "", "") }
+
+// note puts a change of a pane that no model shows into the journal.
+func (m *Mirror) note(kind ChangeKind, id controlmode.PaneID, at time.Time, before, after string) {
+	c := Change{Kind: kind, Time: at, Pane: &id, Before: before, After: after}
 	if p, ok := m.Model().Pane(id); ok {
 		c.Window, c.Session, c.Was, c.Is = &p.Window, firstSession(p.Links), p.Links, p.Links
 	}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -105,6 +106,7 @@ type runs struct {
 
 // run is a run with what only the daemon needs.
 type run struct {
+	m       *Mirror
 	files   *runFiles
 	panePID int
 	shell   int    // process id of the shell
@@ -162,16 +164,32 @@ func (j *run) view() Run {
 	return j.now
 }
 
-// change changes the run and wakes those who wait for it.
+// change changes the run, wakes those who wait for it, and has the journal told.
 func (j *run) change(f func(*Run)) {
 	j.mu.Lock()
-	defer j.mu.Unlock()
+	was := j.now
 	f(&j.now)
+	is := j.now
 	close(j.changed)
 	j.changed = make(chan struct{})
 	for f := range j.readers {
 		nudge(f.wake)
 	}
+	j.mu.Unlock()
+	if is.Began && !was.Began && !is.Restarted {
+		j.m.note(RunStarted, is.Pane, is.StartedAt, "", is.ID)
+	}
+	if is.Ended() && !was.Ended() && is.State != RunNotStarted {
+		j.m.note(RunEnded, is.Pane, is.EndedAt, is.ID, outcome(string(is.State), is.ExitStatus))
+	}
+}
+
+// outcome is how a command ended, for the journal.
+func outcome(state string, status *int) string {
+	if status == nil {
+		return state
+	}
+	return "status " + strconv.Itoa(*status)
 }
 
 // Runs lists the runs that are remembered, oldest first; of one pane if pane is

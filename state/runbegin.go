@@ -40,7 +40,7 @@ type PreparedRun struct {
 func (m *Mirror) PrepareRun(ctx context.Context, id controlmode.PaneID, opt RunOptions) (*PreparedRun, error) {
 	r := &m.runs
 	j := &run{
-		files: r.files, same: opt.Same, changed: make(chan struct{}),
+		m: r.m, files: r.files, same: opt.Same, changed: make(chan struct{}),
 		now: Run{ID: r.newID(), Pane: id, State: RunRunning, NewPane: opt.NewPane, OutputComplete: true},
 	}
 	if err := r.claim(j); err != nil {

@@ -28,11 +28,13 @@ const calls = {
   capture_since: { paneId: cat },
   find_pane_by_position: { windowId: "@0", corner: "top-left" },
   get_pane_info: { paneId: cat },
+  get_command_output: { paneId: env.SHELL_PANE }, // of the run below
   get_run: {}, // of the run below
   get_server_info: {},
   get_session_info: { session: "main" },
   get_tmux_variables: { names: ["pane_id"], paneId: cat },
   get_window_info: { windowId: "@0" },
+  list_commands: { paneId: env.SHELL_PANE },
   list_panes: {},
   list_runs: { paneId: env.SHELL_PANE },
   list_sessions: {},
