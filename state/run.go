@@ -118,6 +118,7 @@ type run struct {
 	out     *Output
 	tap     *tap
 	typed   time.Time
+	jobs    []int // the shell's, before
 
 	mu      sync.Mutex // guards the fields that follow
 	now     Run
