@@ -148,3 +148,33 @@ func TestCommandsOfShells(t *testing.T) {
 		})
 	}
 }
+
+// TestCommandThatRuns: of a command that ran when the log began, the end is told;
+// a shell that is starting up is no command.
+func TestCommandThatRuns(t *testing.T) {
+	onLinux(t)
+	x := newTmux(t)
+	x.run("new-session", "-d", "-x", "60", "-y", "10", "bash --norc -i")
+	m := x.runMirror()
+	if _, err := m.WaitReady(within(t), 0, patience); err != nil {
+		t.Fatal(err)
+	}
+	x.typeLine(0, Integration(ShellBash))
+	x.typeLine(0, "sh -c 'read y; exit 6'")
+	if _, err := m.AwaitWaiting(within(t), 0, patience, func(w Waiting) bool { return w.For == WaitsLine && w.Program != "bash" }); err != nil {
+		t.Fatal(err)
+	}
+	if list := x.awaitCommands(m, 0, "a list", func(*CommandList) bool { return true }); len(list.Commands) != 0 || list.Marked {
+		t.Fatalf("%+v", list)
+	}
+	x.run("send-keys", "-t", "%0", "-l", "text")
+	x.run("send-keys", "-t", "%0", "Enter")
+	list := x.awaitCommands(m, 0, "its end", func(l *CommandList) bool { return len(l.Commands) > 0 })
+	c := list.Commands[0]
+	if len(list.Commands) != 1 || c.State != CommandCompleted || c.ExitStatus == nil || *c.ExitStatus != 6 || !c.StartedAt.IsZero() || c.OutputComplete {
+		t.Errorf("%s", shownCommands(list.Commands))
+	}
+	if s := x.output(m, 0, c); !strings.HasSuffix(s, "text\n") {
+		t.Errorf("output %q", s)
+	}
+}
