@@ -118,6 +118,7 @@ type run struct {
 	out     *Output
 	tap     *tap
 	typed   time.Time
+	jobs    []int // the shell's, before
 
 	mu      sync.Mutex // guards the fields that follow
 	now     Run
@@ -126,6 +127,13 @@ type run struct {
 	group   int      // its process group, 0 if unknown
 	early   []byte   // what came after the typed line, if it did not start
 	kept    outputOf // once it has ended; until then its output is in the tap
+}
+
+// going counts the runs that have not ended.
+func (r *runs) going() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.active)
 }
 
 func (r *runs) init(m *Mirror, dir string) {

@@ -73,7 +73,7 @@ func (r *runs) prepare(ctx context.Context, j *run, opt RunOptions) (*PreparedRu
 	out.touch(time.Now())
 	pane := mod.Panes[0]
 	j.server, j.panePID, j.width, j.height = mod.Server, pane.PID, pane.Width, pane.Height
-	j.shell, j.tty, j.typed = w.pid, w.tty, time.Now()
+	j.shell, j.tty, j.typed, j.jobs = w.pid, w.tty, time.Now(), jobsOf(w.pid)
 	st, err := wrap(w.Shell, j.now.ID, r.files.path(j.now.ID), opt.Command, opt.Same)
 	if err != nil {
 		return nil, err
