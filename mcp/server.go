@@ -69,9 +69,10 @@ type Server struct {
 
 	auditKey auditKey
 
-	number atomic.Uint64
-	calls  atomic.Uint64
-	panics atomic.Uint64
+	number    atomic.Uint64
+	calls     atomic.Uint64
+	latencies latencies
+	panics    atomic.Uint64
 
 	// mu guards the fields that follow.
 	mu    sync.Mutex
@@ -162,9 +163,10 @@ func (s *Server) ToolsChanged() {
 // Status is a snapshot of the connections.
 type Status struct {
 	Connections []ConnStatus
-	InFlight    int       // requests in flight, streams included
-	Calls       uint64    // tool calls ended since the start
-	Panics      uint64    // of these, ended in a panic
+	InFlight    int    // requests in flight, streams included
+	Calls       uint64 // tool calls ended since the start
+	Panics      uint64 // of these, ended in a panic
+	Latencies   []CallStats
 	IdleSince   time.Time // since when nobody has been connected, zero if somebody is
 }
 
@@ -179,7 +181,7 @@ type ConnStatus struct {
 
 // Status does not block on any client.
 func (s *Server) Status() Status {
-	st := Status{Calls: s.calls.Load(), Panics: s.panics.Load()}
+	st := Status{Calls: s.calls.Load(), Panics: s.panics.Load(), Latencies: s.latencies.stats()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st.IdleSince = s.empty

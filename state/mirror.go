@@ -250,10 +250,12 @@ type Status struct {
 	Refreshes    uint64
 	StreamsOpen  int
 	WatchedPanes int
-	Followers    int    // waits for output that are under way
-	Looks        uint64 // how often they have looked at output
-	Channels     int    // processes that wait for a channel
-	LogBytes     int64  // bytes held in byte logs
+	Followers    int           // waits for output that are under way
+	Looks        uint64        // how often they have looked at output
+	Channels     int           // processes that wait for a channel
+	Runs         int           // runs that go on
+	Lag          time.Duration // how long tmux held the newest output before it came
+	LogBytes     int64         // bytes held in byte logs
 	Unknown      uint64
 	LastError    string
 }
@@ -262,7 +264,7 @@ type Status struct {
 func (m *Mirror) Status() Status {
 	s := Status{Refreshes: m.reads.count.Load(), Unknown: m.unknown.Load()}
 	m.watches.status(&s)
-	s.Channels = m.channels.count()
+	s.Channels, s.Runs = m.channels.count(), m.runs.going()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s.Attached, s.Since, s.LastError = m.att != nil, m.since, m.lastErr

@@ -129,6 +129,13 @@ type run struct {
 	kept    outputOf // once it has ended; until then its output is in the tap
 }
 
+// going counts the runs that have not ended.
+func (r *runs) going() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.active)
+}
+
 func (r *runs) init(m *Mirror, dir string) {
 	if dir == "" {
 		dir = RunDirectory(os.Getenv, os.Geteuid())

@@ -27,6 +27,7 @@ type watches struct {
 	bytes atomic.Int64  // of memory in all logs, within a step of each
 
 	followers atomic.Int64
+	lag       atomic.Int64 // nanoseconds
 	looks     atomic.Uint64
 
 	mu      sync.Mutex // guards the fields that follow
@@ -308,6 +309,7 @@ func (w *watches) event(s *stream, e controlmode.Event) {
 	case *controlmode.Output:
 		s.heard.Store(time.Now().UnixNano())
 		if out := (*s.routes.Load())[e.Pane]; out != nil {
+			w.lag.Store(int64(e.Age))
 			if grew := out.append(e.Data); grew != 0 && w.bytes.Add(grew) > w.m.cfg.AllBytes {
 				w.evict()
 			}
@@ -383,5 +385,6 @@ func (w *watches) status(s *Status) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s.StreamsOpen, s.WatchedPanes, s.LogBytes = len(w.streams), len(w.panes), w.bytes.Load()
+	s.Lag = time.Duration(w.lag.Load())
 	s.Followers, s.Looks = int(w.followers.Load()), w.looks.Load()
 }
