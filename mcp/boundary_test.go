@@ -174,6 +174,7 @@ func (b *sides) nearSessions(near map[string]bool) { b.sessions = len(near) }
 // serve opens both sockets of one server.
 func (b *sides) serve(t *testing.T, toolsets, sessions []string) {
 	d := startServer(t, Config{}, b.table)
+	b.daemon = d
 	b.open = d.open(t)
 	p, err := d.NewPolicy(PolicyConfig{Sessions: sessions, Toolsets: toolsets})
 	if err != nil {

@@ -75,6 +75,8 @@ func (b *sides) resources() {
 			}
 		}
 		b.check("resources/read", answer, a)
+		b.check("resources/subscribe", b.request(b.limited, "resources/subscribe", args{"uri": uri}), a)
+		b.check("resources/unsubscribe", b.request(b.limited, "resources/unsubscribe", args{"uri": uri}), a)
 	}
 	for i := range resources {
 		r := &resources[i]
@@ -107,7 +109,7 @@ func TestBoundaryResourcesAsIfNot(t *testing.T) {
 	} {
 		missing := addresses(kind, ids[1])
 		for i, uri := range addresses(kind, ids[0]) {
-			for _, method := range []string{"resources/read"} {
+			for _, method := range []string{"resources/read", "resources/subscribe"} {
 				got, want := b.request(b.limited, method, args{"uri": uri}), b.request(b.limited, method, args{"uri": missing[i]})
 				want = bytes.ReplaceAll(want, []byte(missing[i]), []byte(uri))
 				want = bytes.ReplaceAll(want, []byte(ids[1]), []byte(ids[0]))

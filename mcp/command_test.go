@@ -141,6 +141,17 @@ func TestCommandsAndRuns(t *testing.T) {
 		if got := r.events(before, pane, 2); len(got) != 2 || got[0] != "run_started <nil>>"+id || got[1] != "run_ended "+id+">status 3" {
 			t.Errorf("%q", got)
 		}
+		if _, rows = r.listed(pane, 0); len(rows) != 1 {
+			t.Errorf("%v", rows)
+		}
+		if pane != "%2" {
+			continue
+		}
+		// A command that prints the marks of a run is not that run, and leaves it alone.
+		r.types(pane, `printf '\033]133;C;aid=`+id+`\007\033]133;D;9;aid=`+id+`\007'`)
+		if _, rows = r.listed(pane, 2); len(rows) != 2 || rows[0]["exitStatus"] != 3.0 || rows[1]["runId"] != nil || rows[1]["exitStatus"] != 0.0 {
+			t.Errorf("%v", rows)
+		}
 	}
 	r.refused("get_command_output", args{"paneId": "%0"}, "no command of pane %0 has ended since", "zsh:", "fish:")
 }

@@ -119,15 +119,17 @@ func newServer(cfg Config, reg registry) *Server {
 	if _, ok := reg.(capable); ok {
 		offers.Resources = &sdk.ResourceCapabilities{ListChanged: true}
 	}
-	if _, ok := reg.(resourceful); ok { // without a handler: answerResource is in front
-		offers.Completions = &sdk.CompletionCapabilities{}
-	}
-	s.sdk = sdk.NewServer(impl, &sdk.ServerOptions{
+	options := &sdk.ServerOptions{
 		Instructions: reg.instructions(),
 		Logger:       slog.New(floor{zapslog.NewHandler(cfg.Log.Core(), zapslog.WithName("mcp"))}),
 		Capabilities: offers,
 		SetCacheable: private,
-	})
+	}
+	if _, ok := reg.(resourceful); ok {
+		offers.Completions = &sdk.CompletionCapabilities{} // answerResource completes, before the SDK would
+		options.SubscribeHandler, options.UnsubscribeHandler = s.listened, s.unlistened
+	}
+	s.sdk = sdk.NewServer(impl, options)
 	s.sdk.AddTool(ordinaryTool, answerOrdinary)
 	s.addCapabilities()
 	s.sdk.AddReceivingMiddleware(s.protect, clamp, s.intercept)
@@ -146,11 +148,16 @@ func private(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope 
 
 const cachePrivate = "private"
 
-// ToolsChanged tells clients that the list of tools has changed. It does not
-// block; several changes within 10 ms become one notification.
+// ToolsChanged tells clients that the list of tools has changed, and those that
+// know of resources if their list has. It does not block; several changes within 10 ms become one notification.
 func (s *Server) ToolsChanged() {
 	// The SDK has no call for this, but replacing a tool does it.
 	s.sdk.AddTool(ordinaryTool, answerOrdinary)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.conns {
+		c.subs.nudge() // another policy has other resources
+	}
 }
 
 // Status is a snapshot of the connections.
@@ -338,6 +345,7 @@ func (v *serving) session(l *Listener, nc *net.UnixConn) {
 	err = ss.Wait()
 	c.Close()
 	c.settle()
+	c.subs.close()
 	if c.failure != nil {
 		err = c.failure
 	}

@@ -71,9 +71,9 @@ type Journal struct {
 	mu   sync.Mutex // guards the fields that follow
 	ring []Change   // oldest first
 	next uint64     // sequence number of the next change, from 1
-	// Readers that wait for changes. While there are any, what tmux keeps silent
-	// about is looked for every second.
-	readers map[chan<- struct{}]struct{}
+	// Readers, and whether they wait for changes. While any do, what tmux keeps
+	// silent about is looked for every second.
+	readers map[chan<- struct{}]bool
 }
 
 const journalLength = 4096
@@ -103,16 +103,22 @@ func (j *Journal) nudgeLocked() {
 
 // Join has a channel, which must have room for one, nudged at every change and
 // when the connection to tmux comes or goes, until Leave.
-func (j *Journal) Join(wake chan struct{}) {
+func (j *Journal) Join(wake chan struct{}) { j.join(wake, true) }
+
+// Hear is Join for somebody who is content with the changes that others, or
+// tmux, bring up: it costs tmux nothing.
+func (j *Journal) Hear(wake chan struct{}) { j.join(wake, false) }
+
+func (j *Journal) join(wake chan struct{}, waits bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.readers == nil {
-		j.readers = map[chan<- struct{}]struct{}{}
+		j.readers = map[chan<- struct{}]bool{}
 	}
-	j.readers[wake] = struct{}{}
+	j.readers[wake] = waits
 }
 
-// Leave ends Join. It may be called again.
+// Leave ends Join and Hear. It may be called again.
 func (j *Journal) Leave(wake chan struct{}) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -128,7 +134,12 @@ func (j *Journal) nudge() {
 func (j *Journal) awaited() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return len(j.readers) > 0
+	for _, waits := range j.readers {
+		if waits {
+			return true
+		}
+	}
+	return false
 }
 
 // Journal is the journal of the published models.

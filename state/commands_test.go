@@ -57,16 +57,17 @@ func shownCommands(all []Command) string {
 	return b.String()
 }
 
-// prompts counts the prompts that the marks tell of.
-func (o *Output) prompts() (n int) {
+// prompts counts the prompts that the marks tell of; at tells whether one is
+// shown.
+func (o *Output) prompts() (at bool, n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, k := range o.text.Marks(-1) {
-		if k.Kind == 'B' {
+		if at = k.Kind == 'B'; at {
 			n++
 		}
 	}
-	return n
+	return at, n
 }
 
 // newestEnded tells whether the newest command has that line and has ended.
@@ -110,13 +111,24 @@ func TestCommandsOfShells(t *testing.T) {
 			const failing = `sh -c "echo one; exit 3"`
 			x.typeLine(0, failing)
 			x.awaitCommands(m, 0, "the first command", newestEnded(failing))
-			x.typeLine(0, "")       // an empty line is no command
 			if shell != ShellFish { // it runs no hook for a line that comes right after C-c
 				_, out := m.watches.liveStream(0)
-				before := out.prompts()
-				x.run("send-keys", "-t", "%0", "-l", "never run")
-				x.run("send-keys", "-t", "%0", "C-c")
-				x.awaitCommands(m, 0, "a prompt", func(*CommandList) bool { return out.prompts() > before })
+				for _, keys := range []string{"Enter", "C-c"} { // no commands
+					n := 0
+					x.awaitCommands(m, 0, "a prompt", func(*CommandList) bool {
+						at, k := out.prompts()
+						n = k
+						return at
+					})
+					if keys == "C-c" {
+						x.run("send-keys", "-t", "%0", "-l", "never run")
+					}
+					x.run("send-keys", "-t", "%0", keys)
+					x.awaitCommands(m, 0, "another", func(*CommandList) bool {
+						at, k := out.prompts()
+						return at && k > n
+					})
+				}
 			}
 			long := "printf '%s\\n' " + strings.Repeat("abcdefghi ", 12) + "漢字"
 			x.typeLine(0, long)
@@ -146,5 +158,35 @@ func TestCommandsOfShells(t *testing.T) {
 				t.Errorf("output %q", s)
 			}
 		})
+	}
+}
+
+// TestCommandThatRuns: of a command that ran when the log began, the end is told;
+// a shell that is starting up is no command.
+func TestCommandThatRuns(t *testing.T) {
+	onLinux(t)
+	x := newTmux(t)
+	x.run("new-session", "-d", "-x", "60", "-y", "10", "bash --norc -i")
+	m := x.runMirror()
+	if _, err := m.WaitReady(within(t), 0, patience); err != nil {
+		t.Fatal(err)
+	}
+	x.typeLine(0, Integration(ShellBash))
+	x.typeLine(0, "sh -c 'read y; exit 6'")
+	if _, err := m.AwaitWaiting(within(t), 0, patience, func(w Waiting) bool { return w.For == WaitsLine && w.Program != "bash" }); err != nil {
+		t.Fatal(err)
+	}
+	if list := x.awaitCommands(m, 0, "a list", func(*CommandList) bool { return true }); len(list.Commands) != 0 || list.Marked {
+		t.Fatalf("%+v", list)
+	}
+	x.run("send-keys", "-t", "%0", "-l", "text")
+	x.run("send-keys", "-t", "%0", "Enter")
+	list := x.awaitCommands(m, 0, "its end", func(l *CommandList) bool { return len(l.Commands) > 0 })
+	c := list.Commands[0]
+	if len(list.Commands) != 1 || c.State != CommandCompleted || c.ExitStatus == nil || *c.ExitStatus != 6 || !c.StartedAt.IsZero() || c.OutputComplete {
+		t.Errorf("%s", shownCommands(list.Commands))
+	}
+	if s := x.output(m, 0, c); !strings.HasSuffix(s, "text\n") {
+		t.Errorf("output %q", s)
 	}
 }
