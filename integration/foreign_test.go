@@ -18,7 +18,7 @@ import (
 )
 
 // foreignChecks are the checks of foreign/talk.mjs, all of which must have run.
-var foreignChecks = []string{"version", "list", "call", "resource", "error", "cancel", "progress", "large", "parallel", "complaints"}
+var foreignChecks = []string{"version", "list", "call", "resource", "subscribe", "error", "cancel", "progress", "large", "parallel", "complaints"}
 
 // foreignLines is how many lines the pane of the large answer has printed. A
 // capture has the newest 390 of them.

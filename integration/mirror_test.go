@@ -99,11 +99,24 @@ func (x *tmux) agree(m *state.Mirror, foreign func(pid int) bool) (agreed *state
 	return agreed
 }
 
-// unlike names the fields that tmux tells plain and control clients
-// differently: from 3.8 on, layouts are JSON for the former.
+// unlike names the fields that tmux may tell differently in two listings. From
+// 3.8 on, layouts are JSON for plain clients. And tmux can keep the cell of a
+// pane that has gone (3.5a, a random run with zooming and killing): it then reads
+// the pane's number from freed memory.
 func unlike(listing *state.Model) []string {
-	if len(listing.Windows) > 0 && strings.HasPrefix(listing.Windows[0].Layout, "{") {
-		return []string{"Window.Layout"}
+	for _, w := range listing.Windows {
+		if strings.HasPrefix(w.Layout, "{") {
+			return []string{"Window.Layout"}
+		}
+		l, err := controlmode.ParseLayout(w.Layout)
+		if err != nil {
+			continue // the comparison stands
+		}
+		for _, id := range l.Panes() {
+			if p, ok := listing.Pane(id); !ok || p.Window != w.ID {
+				return []string{"Window.Layout"}
+			}
+		}
 	}
 	return nil
 }

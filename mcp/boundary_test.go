@@ -7,16 +7,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math/rand/v2"
-	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"tmux-mcpd/controlmode"
+	"tmux-mcpd/state"
 )
 
 // far is what a client of the limited socket must never learn of the sessions
@@ -24,7 +24,9 @@ import (
 type far struct {
 	sessions, windows, panes []string // ids
 	names                    []string // of sessions
-	cursors                  []string
+	cursors                  []string // of panes and runs
+	runIDs                   []string // one has ended, one goes on
+	journal                  string   // a cursor of what_changed
 	texts                    []string // titles, content, paths, values, names of options
 	ids                      map[string]bool
 }
@@ -43,6 +45,12 @@ type sides struct {
 // newBoundary makes the server, and two sockets to it: an open one and one that
 // is limited to agent-* and to the toolsets.
 func newBoundary(t *testing.T, toolsets ...string) *sides {
+	t.Helper()
+	return newSides(t, []string{"agent-*"}, toolsets)
+}
+
+// newSides is newBoundary with another limit, nil for none.
+func newSides(t *testing.T, sessions, toolsets []string) *sides {
 	t.Helper()
 	r := newRig(t, nil)
 	b := &sides{rig: r}
@@ -74,7 +82,8 @@ func newBoundary(t *testing.T, toolsets ...string) *sides {
 		"set-hook", "-g", "client-attached", "display-message zqhook", ";",
 		"set-hook", "-t", "zqbefore", "client-attached", "display-message zqsessionhook", ";",
 		"set-environment", "-g", "ZQGLOBAL", "zqglobal", ";",
-		"set-buffer", "-b", "zqbuffer", "zqpasted",
+		"set-buffer", "-b", "zqbuffer", "zqpasted", ";",
+		"new-window", "-d", "-t", "zqbefore:", "-n", "zqshell", "echo zqgreeting; exec bash --norc -i",
 	)
 	for _, row := range []struct {
 		into *[]string
@@ -112,12 +121,13 @@ func newBoundary(t *testing.T, toolsets ...string) *sides {
 	b.texts = append([]string{
 		"zqpath", "zqfirst", "zqsecond", "zqvalue", "zqcontent", "zqsplit", "zqtitle", "zqshared", "@zqoption", "zqsetting",
 		"zqalias", "zqaliased", "zqleft", "zqright", "zqhook", "zqsessionhook", "ZQGLOBAL", "zqglobal", "ZQSESSION", "zqbuffer", "zqpasted",
+		"zqshell", "zqgreeting", "zqprinted", "zqrunning",
 	}, b.names...)
 	b.ids = map[string]bool{}
 	for _, id := range slices.Concat(b.far.sessions, b.far.windows, b.far.panes) {
 		b.ids[id] = true
 	}
-	b.serve(t, toolsets)
+	b.serve(t, toolsets, sessions)
 	for _, id := range b.far.panes {
 		r.until(func() bool { return strings.Contains(r.tmux("capture-pane", "-p", "-t", id), "zq") })
 	}
@@ -126,16 +136,47 @@ func newBoundary(t *testing.T, toolsets ...string) *sides {
 		b.structured(b.open, "capture_since", args{"paneId": id}, &seen)
 		b.cursors = append(b.cursors, seen.Cursor)
 	}
+	b.runBeyond()
+	var changed struct{ Cursor string }
+	b.structured(b.open, "what_changed", nil, &changed)
+	b.journal = changed.Cursor
+	b.structured(b.open, "signal_channel", args{"channel": "zqsignalled"}, &struct{}{})
 	return b
+}
+
+// runBeyond starts two runs on the far side, and waits for one.
+func (b *sides) runBeyond() {
+	b.Helper()
+	id, err := controlmode.ParsePaneID(b.tmux("display-message", "-p", "-t", "zqbefore:zqshell", "#{pane_id}"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if w, err := b.table.mirror.WaitReady(ctx, id, patience); err != nil || w.For != state.WaitsPrompt {
+		b.Fatalf("%+v, %v", w, err)
+	}
+	for _, command := range []string{"echo zqprinted", "echo zqrunning; exec cat"} {
+		var run struct{ RunID, Cursor, Outcome string }
+		wait := patience.Milliseconds()
+		if strings.Contains(command, "cat") {
+			wait = 1
+		}
+		b.structured(b.open, "run_shell_command", args{"paneId": id.String(), "command": command, "timeoutMs": wait}, &run)
+		b.runIDs, b.texts = append(b.runIDs, run.RunID), append(b.texts, run.RunID)
+		b.cursors = append(b.cursors, run.Cursor)
+	}
+	b.until(func() bool { return strings.Contains(b.tmux("capture-pane", "-p", "-t", id.String()), "zqrunning") })
 }
 
 func (b *sides) nearSessions(near map[string]bool) { b.sessions = len(near) }
 
 // serve opens both sockets of one server.
-func (b *sides) serve(t *testing.T, toolsets []string) {
+func (b *sides) serve(t *testing.T, toolsets, sessions []string) {
 	d := startServer(t, Config{}, b.table)
+	b.daemon = d
 	b.open = d.open(t)
-	p, err := d.NewPolicy(PolicyConfig{Sessions: []string{"agent-*"}, Toolsets: toolsets})
+	p, err := d.NewPolicy(PolicyConfig{Sessions: sessions, Toolsets: toolsets})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -347,266 +388,4 @@ func timeless(line []byte) []byte {
 	line = regexp.MustCompile(`"(durationMs|elapsed_seconds)":[0-9.e+-]+`).ReplaceAll(line, []byte(`"$1":0`))
 	line = regexp.MustCompile(`(Panes|Windows|Sessions): [^"\\]*`).ReplaceAll(line, []byte("$1"))
 	return regexp.MustCompile(`\\n\\n.*`).ReplaceAll(line, nil)
-}
-
-// TestBoundaryFuzz: every tool is called with every known id, name and argument
-// of the other side, through a socket that may only inspect and through one
-// that may do everything. Nothing of that side comes back, and nothing of it
-// changes.
-func TestBoundaryFuzz(t *testing.T) {
-	calls := 20 // of every tool
-	if n, err := strconv.Atoi(os.Getenv("TMUX_MCPD_BOUNDARY_CALLS")); err == nil {
-		calls = n
-	}
-	for _, toolsets := range [][]string{{"inspect"}, nil} {
-		t.Run(fmt.Sprint(toolsets), func(t *testing.T) {
-			b := newBoundary(t, toolsets...)
-			before := b.farSide()
-			rng := rand.New(rand.NewPCG(8, uint64(len(toolsets))))
-			for _, name := range slices.Sorted(maps.Keys(b.table.byName)) {
-				row := b.table.byName[name]
-				if toolsets != nil && row.toolset != inspect {
-					continue
-				}
-				for range calls {
-					a := b.guess(rng, row)
-					b.check(name, b.callOn(b.limited, name, a), a)
-				}
-			}
-			for _, method := range []string{"tools/list", "resources/list", "resources/templates/list", "prompts/list", "tmux-mcpd/status"} {
-				b.check(method, b.request(b.limited, method, args{}), nil)
-			}
-			b.resources()
-			b.limited.alive()
-			if after := b.farSide(); after != before {
-				t.Errorf("the other side was\n%s\nand is\n%s", before, after)
-			}
-		})
-	}
-}
-
-// addresses are those of the resources of an object, in all spellings.
-func addresses(kind, id string) []string {
-	var all []string
-	for i := range resources {
-		if r := &resources[i]; strings.HasPrefix(r.path, kind+"/") {
-			for _, spelled := range []string{id, url.PathEscape(id), strings.TrimLeft(id, "$@%")} {
-				all = append(all, strings.Replace(r.template(), "{"+r.variable()+"}", spelled, 1))
-			}
-		}
-	}
-	return all
-}
-
-// resources asks the limited socket for everything about the other side's
-// resources, and subscribes to them.
-func (b *sides) resources() {
-	uris := []string{capabilitiesURI, "tmux://sessions", "tmux://windows", "tmux://panes", "tmux://zqnonsense"}
-	for kind, ids := range map[string][]string{
-		"sessions": slices.Concat(b.far.sessions, b.names), "windows": b.far.windows, "panes": b.far.panes,
-	} {
-		for _, id := range ids {
-			uris = append(uris, addresses(kind, id)...)
-		}
-	}
-	for _, uri := range uris {
-		a := args{"uri": uri}
-		answer := b.request(b.limited, "resources/read", a)
-		if means, ok := parseAddress(uri); ok {
-			a["means"] = means.id // an error names it so
-			if id, ok := idOf('$', means.id); ok && means.variable() == varSession {
-				a["means"] = id
-			}
-		}
-		b.check("resources/read", answer, a)
-	}
-	for i := range resources {
-		r := &resources[i]
-		for _, typed := range append([]string{"", "$", "@", "%", "z", "zq"}, b.texts...) {
-			if r.variable() == "" {
-				break
-			}
-			a := args{"ref": args{"type": "ref/resource", "uri": r.template()}, "argument": args{"name": r.variable(), "value": typed}}
-			answer := b.request(b.limited, "completion/complete", a)
-			b.check("completion/complete", answer, a)
-			var found struct{ Result gotCompletion }
-			if err := json.Unmarshal(answer, &found); err != nil || strings.HasPrefix(typed, "z") && len(found.Result.Completion.Values) > 0 {
-				b.Errorf("%s of %q: %s (%v)", r.template(), typed, answer, err)
-			}
-			for _, v := range found.Result.Completion.Values {
-				if sigil := map[string]string{varSession: "$", varWindow: "@", varPane: "%"}[r.variable()]; b.ids[sigil+strings.TrimLeft(v, sigil)] {
-					b.Errorf("%s of %q: %s", r.template(), typed, answer)
-				}
-			}
-		}
-	}
-}
-
-// TestBoundaryResourcesAsIfNot: what lies beyond is answered as what does not
-// exist.
-func TestBoundaryResourcesAsIfNot(t *testing.T) {
-	b := newBoundary(t)
-	for kind, ids := range map[string][2]string{
-		"sessions": {"zqbefore", "nonesuch"}, "windows": {b.far.windows[0], "@4000001"}, "panes": {b.far.panes[0], "%4000001"},
-	} {
-		missing := addresses(kind, ids[1])
-		for i, uri := range addresses(kind, ids[0]) {
-			for _, method := range []string{"resources/read"} {
-				got, want := b.request(b.limited, method, args{"uri": uri}), b.request(b.limited, method, args{"uri": missing[i]})
-				want = bytes.ReplaceAll(want, []byte(missing[i]), []byte(uri))
-				want = bytes.ReplaceAll(want, []byte(ids[1]), []byte(ids[0]))
-				if got, want = timeless(got), timeless(want); !bytes.Equal(got, want) || !bytes.Contains(got, []byte(`"error"`)) {
-					t.Errorf("%s %s:\n%s\nbut for what does not exist:\n%s", method, uri, got, want)
-				}
-			}
-		}
-	}
-}
-
-// farSide is all that could be changed on the other side.
-func (b *sides) farSide() string {
-	var s strings.Builder
-	for _, line := range strings.Split(b.tmux("list-panes", "-a", "-F",
-		"#{session_name} #{window_id} #{window_name} #{window_layout} #{pane_id} #{pane_pid} #{pane_title} #{pane_in_mode} #{pane_synchronized} #{history_limit} #{window_active}"), "\n") {
-		if strings.HasPrefix(line, "zq") {
-			s.WriteString(line + "\n")
-		}
-	}
-	for _, id := range b.far.panes {
-		s.WriteString(b.tmux("capture-pane", "-p", "-S", "-", "-t", id))
-	}
-	s.WriteString(b.tmux("show-options", "-g") + b.tmux("show-options", "-s") + b.tmux("show-options", "-gw"))
-	for _, name := range b.names {
-		s.WriteString(b.tmux("show-options", "-t", name+":") + b.tmux("show-environment", "-t", name))
-	}
-	s.WriteString(b.tmux("show-environment", "-g") + b.tmux("show-hooks", "-g"))
-	return s.String()
-}
-
-// guess makes arguments for a tool. What changes something is only asked to
-// change the other side.
-func (b *sides) guess(rng *rand.Rand, row *tool) args {
-	a := args{}
-	for i := range row.params {
-		p := &row.params[i]
-		if p.required || p.name == "timeoutMs" || rng.IntN(5) < 2 { // nothing waits for long
-			a[p.name] = b.guessValue(rng, row, p)
-		}
-	}
-	return a
-}
-
-func pick[T any](rng *rand.Rand, from ...T) T { return from[rng.IntN(len(from))] }
-
-var conditionKinds = []string{
-	"text", "settled", "output", "pane_died", "run_ended", "prompt", "password", "command_changed", "title_changed", "bell",
-	"mode_changed", "pane_created", "pane_closed", "window_created", "window_closed", "session_created", "session_closed",
-	"person_attached", "person_left", "server_gone",
-}
-
-func (b *sides) guessValue(rng *rand.Rand, row *tool, p *param) any {
-	switch p.kind {
-	case kindInteger:
-		if strings.HasSuffix(p.name, "Ms") {
-			return pick(rng, 1, 5, 20)
-		}
-		return pick(rng, 1, 2, 5, 50, -10, -1000)
-	case kindBoolean:
-		return rng.IntN(2) == 0
-	case kindStrings:
-		list := []string{}
-		for range max(p.minItems, 1+rng.IntN(3)) {
-			list = append(list, b.guessText(rng, row, p))
-		}
-		return list
-	case kindObject:
-		return args{}
-	case kindObjects:
-		list := []args{}
-		for range max(p.minItems, 1+rng.IntN(3)) {
-			if row.name == batchName {
-				nested := b.table.byName[pick(rng, nestable...)]
-				if nested == nil {
-					continue
-				}
-				list = append(list, args{"tool": nested.name, "arguments": b.guess(rng, nested)})
-				continue
-			}
-			list = append(list, b.guessObject(rng, row, p))
-		}
-		return list
-	}
-	return b.guessText(rng, row, p)
-}
-
-// guessObject makes an item of a tool's own list: a condition of wait_for, an
-// operation of send_keys_batch.
-func (b *sides) guessObject(rng *rand.Rand, row *tool, p *param) args {
-	a := args{"paneId": pick(rng, b.far.panes...)}
-	switch {
-	case strings.Contains(row.name, "keys"):
-		a["keys"] = "zqtyped"
-	default:
-		a["kind"] = pick(rng, conditionKinds...)
-		for key, value := range map[string]string{
-			"windowId": pick(rng, b.far.windows...), "session": pick(rng, b.names...), "pattern": pick(rng, ".", "zq"),
-		} {
-			if rng.IntN(3) == 0 {
-				a[key] = value
-			}
-		}
-		if rng.IntN(3) == 0 {
-			delete(a, "paneId")
-		}
-	}
-	return a
-}
-
-var guessedNames = []string{
-	"client_session", "client_name", "client_last_session", "server_sessions", "session_name", "session_group", "session_group_list",
-	"session_group_attached_list", "window_linked_sessions_list", "window_active_sessions_list", "window_linked_sessions",
-	"window_active_clients_list", "next_session_id", "buffer_name", "buffer_sample", "session_list", "ZQGLOBAL", "PWD", "OLDPWD",
-	"pane_title", "pane_current_path", "session_path", "window_name", "pane_id", "window_id", "session_id", "last_session",
-	"@zqoption", "zqoption", "status-left", "status-right", "command-alias", "status", "history-limit", "client-attached", "default-command",
-}
-
-func (b *sides) guessText(rng *rand.Rand, row *tool, p *param) string {
-	if len(p.enum) > 0 && rng.IntN(10) > 0 {
-		return pick(rng, p.enum...)
-	}
-	near := row.toolset == inspect && rng.IntN(4) == 0
-	name := strings.ToLower(p.name)
-	switch {
-	case strings.Contains(name, "pane"):
-		if near {
-			return pick(rng, b.near...)
-		}
-		return pick(rng, b.far.panes...)
-	case strings.Contains(name, "window") && !strings.Contains(name, "name"):
-		if near {
-			return b.nearWindow
-		}
-		return pick(rng, b.far.windows...)
-	case name == "target":
-		if near {
-			return pick(rng, b.near[0], b.nearWindow, "agent-1")
-		}
-		return pick(rng, pick(rng, b.far.panes...), pick(rng, b.far.windows...), pick(rng, b.names...), pick(rng, b.far.sessions...))
-	case strings.Contains(name, "session"):
-		if near {
-			return "agent-2"
-		}
-		return pick(rng, pick(rng, b.names...), pick(rng, b.far.sessions...))
-	case strings.Contains(name, "cursor"):
-		return pick(rng, b.cursors...)
-	case name == "pattern" || name == "patterns" || name == "stop":
-		return pick(rng, ".", "zq", "zqcontent", "o")
-	case name == "names" || name == "name" && row.toolset == inspect:
-		return pick(rng, guessedNames...)
-	case name == "startdirectory":
-		return "/"
-	case name == "command" || name == "keys" || name == "text":
-		return "zqtyped"
-	}
-	return pick(rng, pick(rng, b.texts...), "main", "zqtyped")
 }

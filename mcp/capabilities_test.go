@@ -124,7 +124,7 @@ func TestCapabilitiesOnTheWire(t *testing.T) {
 	w.send(initialize)
 	offers := w.next()["result"].(map[string]any)["capabilities"]
 	if d := cmp.Diff(map[string]any{
-		"tools": map[string]any{"listChanged": true}, "resources": map[string]any{"listChanged": true}, "completions": map[string]any{},
+		"tools": map[string]any{"listChanged": true}, "resources": map[string]any{"listChanged": true, "subscribe": true}, "completions": map[string]any{},
 	}, offers); d != "" {
 		t.Errorf("capabilities of the server:\n%s", d)
 	}

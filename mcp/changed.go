@@ -13,7 +13,7 @@ import (
 
 // eventKinds are the kinds of what_changed, in the order they are listed.
 var eventKinds = []state.ChangeKind{
-	state.PaneDied, state.CommandChanged, state.TitleChanged, state.Bell, state.ModeChanged,
+	state.PaneDied, state.RunStarted, state.RunEnded, state.CommandStarted, state.CommandEnded, state.CommandChanged, state.TitleChanged, state.Bell, state.ModeChanged,
 	state.PaneCreated, state.PaneClosed, state.WindowCreated, state.WindowClosed, state.SessionCreated, state.SessionClosed,
 	state.PersonAttached, state.PersonLeft, state.ServerGone,
 	state.Renamed, state.Moved, state.Resized, state.Selected, state.PaneRespawned,
@@ -32,8 +32,8 @@ func whatChanged() *tool {
 	return define(tool{
 		name: "what_changed", title: "List what changed", toolset: inspect, tables: state.Full,
 		doc: "Lists what has changed in all sessions since a cursor: panes, windows and sessions that came, went, moved or " +
-			"got another name, size, title, foreground command or mode, processes that ended, bells, people who attached " +
-			"or left. Without a cursor it lists the newest changes. It is the cheapest way to look around; with waitMs it " +
+			"got another name, size, title, foreground command or mode, processes that ended, runs and marked commands (see " +
+			"list_commands) that started and ended, bells, people who attached or left. Without a cursor it lists the newest changes. It is the cheapest way to look around; with waitMs it " +
 			"waits for the next change.",
 		params: slices.Concat([]param{
 			{

@@ -57,6 +57,8 @@ type conn struct {
 	spoken  bool // a request was accepted: too late for a hello
 	greeted bool
 
+	subs subscriptions
+
 	selectOnce sync.Once
 	selectErr  error
 

@@ -16,6 +16,12 @@
 // reads, one waits for the end. Whoever has something to send writes it, one at
 // a time; what cannot be written at once waits in a bounded queue.
 //
+// Resources are what tools tell under an address (resource.go): they are read by
+// the tools' own functions, so that policy and redaction have one place. A
+// subscription (resourcesub.go) is a goroutine more, which waits for changes
+// (resourcechange.go) and, with its update, for a client that keeps up (offer.go):
+// never the SDK's broadcasts, which write to one client after the other.
+//
 // # Promises
 //
 //   - A bad line is answered and the session lives: malformed JSON and bad
@@ -46,6 +52,7 @@
 // # Limits
 //
 // One message in: 16 MiB, nested 1,000 deep; request id 512 KiB; 64 calls in
-// flight and 8 MiB of waiting output per connection; 256 connections. All but
+// flight, 64 subscriptions and 8 MiB of waiting output per connection; 256
+// connections. All but
 // the depth and the id can be set in Config.
 package mcp

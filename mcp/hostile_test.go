@@ -23,6 +23,7 @@ func callsOf(pane, window, session, text string) map[string][]args {
 		"capture_since":         {{"paneId": pane}, {"paneId": pane, "cursor": text}},
 		"find_pane_by_position": {{"windowId": window, "corner": "top-left"}, {"windowId": window, "corner": text}},
 		"get_pane_info":         {{"paneId": pane}, {"paneId": text}},
+		"get_command_output":    {{"paneId": pane}, {"paneId": pane, "commandId": text}, {"paneId": text}},
 		"get_run":               {{"runId": text}},
 		"get_server_info":       {nil},
 		"get_session_info":      {{"session": session}, {"session": text}, {"sessionName": text}},
@@ -32,6 +33,7 @@ func callsOf(pane, window, session, text string) map[string][]args {
 		"get_window_info":   {{"windowId": window}, {"windowId": text}},
 		"list_panes":        {nil, {"session": text}},
 		"interrupt_run":     {{"runId": text}, {"runId": "x", "signal": text}},
+		"list_commands":     {{"paneId": pane}, {"paneId": text}},
 		"list_runs":         {nil, {"paneId": pane}, {"paneId": text}},
 		"list_sessions":     {nil},
 		"list_windows":      {nil, {"session": session}, {"session": text}},
@@ -372,6 +374,7 @@ func TestX08EmptyResultsAreValid(t *testing.T) {
 		"respawn_pane":      {"paneId": "%4", "killFirst": true},
 		"run_shell_command": {"paneId": shell, "command": "true"}, "get_run": {"runId": run},
 		"interrupt_run": {"runId": run}, "list_runs": {"paneId": "%0"},
+		"list_commands": {"paneId": "%0"}, "get_command_output": {"paneId": shell},
 		"clear_pane_scrollback": {"paneId": "%0"}, "kill_pane": {"paneId": "%1"}, "kill_window": {"windowId": "@2"},
 		"kill_session": {"session": "gone"},
 		batchName: {"operations": []args{
@@ -383,8 +386,9 @@ func TestX08EmptyResultsAreValid(t *testing.T) {
 	for tool, member := range map[string]string{
 		"list_sessions": "sessions", "list_windows": "windows", "list_panes": "panes", "search_panes": "matches",
 		"show_environment": "environment", "show_hooks": "hooks", "capture_since": "text", "capture_pane": "text",
-		"run_shell_command": "output", "get_run": "output", "list_runs": "runs",
-		sendBatchName: "results",
+		"run_shell_command": "output", "get_run": "output", "list_runs": "runs", "list_commands": "commands",
+		"get_command_output": "output",
+		sendBatchName:        "results",
 	} {
 		empty[tool] = member
 	}

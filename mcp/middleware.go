@@ -188,10 +188,16 @@ func (s *Server) callTool(ctx context.Context, c *conn, next sdk.MethodHandler, 
 	}
 	s.calls.Add(1)
 	took := time.Since(begin)
+	if outcome != outcomeProtocol { // the name may be anybody's invention
+		s.latencies.add(p.Name, took)
+	}
 	s.logCall(c, p, took, outcome)
 	s.auditCall(c, p, res, cl.frame, took, outcome)
 	return answer, err
 }
+
+// outcomeProtocol is how a call ends that was none.
+const outcomeProtocol = "protocol error"
 
 // run calls the registry. A fault of ours reaches the caller as a tool error
 // with its message; only what the registry calls a protocol error is one.
@@ -209,7 +215,7 @@ func (s *Server) run(ctx context.Context, c *conn, caller *Caller, p *sdk.CallTo
 		c.log.Error("tool returned nothing", zap.String("tool", p.Name))
 		return nil, "internal error", errInternal
 	case errors.As(err, &wire):
-		return nil, "protocol error", err
+		return nil, outcomeProtocol, err
 	case err != nil && errors.Is(context.Cause(ctx), errShutdown):
 		return &toolResult{IsError: true, Text: errShutdown.Error() + "; call again in a moment"}, "shutdown", nil
 	case err != nil && ctx.Err() != nil:

@@ -19,6 +19,7 @@ type Peek struct {
 	Pane    string          // given to that tool
 	Params  json.RawMessage // of a request or notification
 	Cancels json.RawMessage // the id that notifications/cancelled names
+	URI     string          // of a resource that is subscribed to, or not any more
 	// Complete: the sender wants the type of a result told in it (from protocol
 	// 2026-07-28 on).
 	Complete bool
@@ -45,7 +46,7 @@ func PeekMessage(line []byte) Peek {
 		return true
 	})
 	switch p.Method {
-	case callMethod, cancelledMethod:
+	case callMethod, cancelledMethod, subscribeMethod, unsubscribeMethod:
 		p.peekParams()
 	}
 	p.Complete = bytes.Contains(p.Params, []byte(sdk.MetaKeyProtocolVersion))
@@ -61,6 +62,8 @@ func (p *Peek) peekParams() {
 			p.Cancels = value
 		case "arguments":
 			p.Pane = paneOf(value)
+		case "uri":
+			p.URI = jsonText(value)
 		}
 		return true
 	})
@@ -125,7 +128,7 @@ func Initialized(id, params json.RawMessage, version string) ([]byte, error) {
 	result, err := json.Marshal(&sdk.InitializeResult{
 		ProtocolVersion: p.ProtocolVersion,
 		Capabilities: &sdk.ServerCapabilities{
-			Tools: &sdk.ToolCapabilities{ListChanged: true}, Resources: &sdk.ResourceCapabilities{ListChanged: true},
+			Tools: &sdk.ToolCapabilities{ListChanged: true}, Resources: &sdk.ResourceCapabilities{ListChanged: true, Subscribe: true},
 			Completions: &sdk.CompletionCapabilities{},
 		},
 		ServerInfo:   &sdk.Implementation{Name: "tmux-mcpd", Title: "tmux", Version: version},
@@ -135,6 +138,22 @@ func Initialized(id, params json.RawMessage, version string) ([]byte, error) {
 		return nil, err
 	}
 	return resultFrame(id, result), nil
+}
+
+// Refused tells whether a response of the daemon is an error.
+func Refused(line []byte) bool {
+	id, ok := ownAnswer(line)
+	return ok && bytes.HasPrefix(line[len(frameStart)+len(id):], []byte(`,"error":`))
+}
+
+// Updated is the notification that a resource may have changed, with an empty uri
+// that the list of them has. listen is the id of the request that asked to be
+// told, nil for none. It ends in a newline.
+func Updated(uri string, listen json.RawMessage) []byte {
+	if listen == nil {
+		return updateFrame(uri, nil)
+	}
+	return updateFrame(uri, &pending{id: listen})
 }
 
 // RefusedAtEnd tells whether a response of the daemon says that it took the

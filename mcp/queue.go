@@ -53,14 +53,11 @@ func (c *conn) enqueue(f frame, wait bool) error {
 		c.mu.Unlock()
 		return net.ErrClosed
 	}
-	c.queue = append(c.queue, f)
-	c.queued += len(f.b)
-	if c.writing {
-		c.mu.Unlock()
+	first := c.pushLocked(f)
+	c.mu.Unlock()
+	if !first {
 		return nil
 	}
-	c.writing = true
-	c.mu.Unlock()
 	if !wait {
 		go c.flush(false)
 		return nil

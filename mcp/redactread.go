@@ -176,23 +176,46 @@ func newestOf(text string, lines, bytes int) shortened {
 }
 
 // runText is Mirror.RunText without secrets.
-func (c *call) runText(id string, opt state.RunTextOptions) (state.Run, state.RunText, error) {
+func (c *call) runText(id string, opt state.RunTextOptions) (v state.Run, t state.RunText, err error) {
+	t, err = c.printedText(opt, func(opt state.RunTextOptions) (controlmode.PaneID, state.RunText, error) {
+		var t state.RunText
+		v, t, err = c.table.mirror.RunText(id, opt)
+		return v.Pane, t, err
+	})
+	return v, t, err
+}
+
+// commandText is Mirror.CommandText without secrets.
+func (c *call) commandText(pane controlmode.PaneID, id string, opt state.RunTextOptions) (v state.Command, t state.RunText, err error) {
+	t, err = c.printedText(opt, func(opt state.RunTextOptions) (controlmode.PaneID, state.RunText, error) {
+		var t state.RunText
+		v, t, err = c.table.mirror.CommandText(pane, id, opt)
+		return pane, t, err
+	})
+	return v, t, err
+}
+
+// printedText is what a run or a command of a pane has printed, without secrets.
+func (c *call) printedText(opt state.RunTextOptions,
+	read func(state.RunTextOptions) (controlmode.PaneID, state.RunText, error),
+) (state.RunText, error) {
 	r := c.policy.redact
 	if r == nil {
-		return c.table.mirror.RunText(id, opt)
+		_, t, err := read(opt)
+		return t, err
 	}
 	lines, bytes := opt.MaxLines, opt.MaxBytes
 	if opt.From == nil { // cut afterwards, as a delta is
 		opt.MaxLines, opt.MaxBytes = 0, 0
 	}
 	opt.Around = seenBytes
-	v, t, err := c.table.mirror.RunText(id, opt)
+	pane, t, err := read(opt)
 	if err != nil {
-		return v, t, err
+		return t, err
 	}
 	a := around{
 		before: t.Before, goesOn: t.ContinuesLine, after: joined(t.Text, t.After, false),
-		width: c.widthOf(v.Pane), open: t.After == "",
+		width: c.widthOf(pane), open: t.After == "",
 	}
 	var n int
 	t.Text, n = r.part(t.Text, a)
@@ -203,7 +226,7 @@ func (c *call) runText(id string, opt state.RunTextOptions) (state.Run, state.Ru
 		t.DroppedLines += cut.dropped
 		t.OmittedBytes += cut.omitted
 	}
-	return v, t, nil
+	return t, nil
 }
 
 // redactText takes secrets out of a line of output that stands for itself.

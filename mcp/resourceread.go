@@ -24,6 +24,10 @@ type resourceful interface {
 	templates(c *Caller) ([]*sdk.ResourceTemplate, error)
 	read(ctx context.Context, c *Caller, uri string) (*resourceText, error)
 	complete(ctx context.Context, c *Caller, p *sdk.CompleteParams) (*sdk.CompletionResultDetails, error)
+	// resourceFollower and listFollower tell when a resource, or which there are,
+	// changes after the call. They nudge wake, which must have room for one.
+	resourceFollower(ctx context.Context, c *Caller, uri string, wake chan struct{}) (changes, error)
+	listFollower(c *Caller, wake chan struct{}) changes
 }
 
 var _ resourceful = (*table)(nil)
@@ -31,8 +35,8 @@ var _ resourceful = (*table)(nil)
 // resourcePage is how many panes a page of resources lists.
 const resourcePage = 100
 
-// maxDescription bounds the line that describes a pane in a list, in bytes.
-const maxDescription = 300
+// maxDescription bounds a pane's directory and its title in a list, in bytes.
+const maxDescription = 150
 
 // kindsFor are the kinds of resources of a selection.
 func kindsFor(sel *selection) []*resource {
@@ -114,12 +118,12 @@ func (t *table) resources(ctx context.Context, caller *Caller, first []*sdk.Reso
 	if !panes {
 		return res, nil
 	}
-	c, end, err := t.beginResource(ctx, caller, "snapshot_pane")
+	c, end, err := t.beginResource(ctx, caller, screenTool)
 	if err != nil {
 		return nil, err
 	}
 	defer end()
-	m, err := c.model(ctx, state.Panes|state.Clients)
+	m, err := c.model(ctx, state.Panes)
 	if err != nil {
 		return nil, t.asProtocolError(ctx, err)
 	}
@@ -129,42 +133,41 @@ func (t *table) resources(ctx context.Context, caller *Caller, first []*sdk.Reso
 		rows = rows[:resourcePage]
 		res.NextCursor = pageCursor(rows[resourcePage-1].ID)
 	}
-	v, redactions := c.views(m), 0
+	redactions := 0
 	for _, p := range rows {
-		row, n := c.listedPane(v, p)
+		row, n := c.listedPane(p)
 		res.Resources, redactions = append(res.Resources, row), redactions+n
 	}
 	if redactions > 0 {
 		res.Meta = sdk.Meta{metaRedacted: redactions}
 	}
-	c.learn(sel.tools["snapshot_pane"], &toolResult{})
+	c.learn(sel.tools[screenTool], &toolResult{})
 	return res, nil
 }
 
 // listedPane is a pane's content as resources/list shows it: by its place and
-// command, for people who pick one from a list.
-func (c *call) listedPane(v *views, p *state.Pane) (*sdk.Resource, int) {
-	texts := []string{placeOf(p) + " " + shortName(p.Command), v.pane(p).text}
-	n := 0
-	if r := c.policy.redact; r != nil {
-		for i := range texts {
-			var k int
-			texts[i], k = r.text(texts[i])
-			n = max(n, k)
+// command, for people who pick one from a list. Secrets are taken out of whole
+// texts, before they are shortened: half of one looks like nothing.
+func (c *call) listedPane(p *state.Pane) (row *sdk.Resource, redactions int) {
+	shown := func(text string) string {
+		if r := c.policy.redact; r != nil {
+			n := 0
+			text, n = r.text(text)
+			redactions += n
+		}
+		return text
+	}
+	place, command := p.ID.String(), shortName(shown(p.Command))
+	if len(p.Links) > 0 {
+		place = fmt.Sprintf("%s:%d.%d", shortName(shown(p.Links[0].SessionName)), p.Links[0].Index, p.Index)
+	}
+	about := fmt.Sprintf("Screen of %s, %dx%d, running %s", p.ID, p.Width, p.Height, command)
+	for _, more := range []struct{ before, text, after string }{{" in ", p.Path, ""}, {", \"", p.Title, "\""}} {
+		if more.text != "" {
+			about += more.before + head(inline(shown(more.text)), maxDescription) + more.after
 		}
 	}
-	return &sdk.Resource{
-		URI: addressOf(p.ID), Name: texts[0], MIMEType: plainType,
-		Description: "Screen of " + head(texts[1], maxDescription),
-	}, n
-}
-
-// placeOf is where a pane is, as people write it: work:1.0.
-func placeOf(p *state.Pane) string {
-	if len(p.Links) == 0 {
-		return p.ID.String()
-	}
-	return fmt.Sprintf("%s:%d.%d", shortName(p.Links[0].SessionName), p.Links[0].Index, p.Index)
+	return &sdk.Resource{URI: addressOf(p.ID), Name: place + " " + command, MIMEType: plainType, Description: about}, redactions
 }
 
 // A cursor of resources/list is the last pane of its page: what comes and goes

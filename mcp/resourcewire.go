@@ -30,7 +30,7 @@ func (s *Server) answerResource(ctx context.Context, c *conn, next sdk.MethodHan
 	caller := c.caller
 	switch p := req.GetParams().(type) {
 	case *sdk.ListResourcesParams:
-		res, err = s.listResources(ctx, reg, &caller, next, method, req)
+		res, err = s.listResources(ctx, reg, c, &caller, next, method, req)
 	case *sdk.ListResourceTemplatesParams:
 		list := &sdk.ListResourceTemplatesResult{}
 		list.CacheScope = cachePrivate
@@ -52,12 +52,32 @@ func (s *Server) answerResource(ctx context.Context, c *conn, next sdk.MethodHan
 		}
 		res = found
 	default:
-		return nil, false, nil
+		return s.answerSubscription(ctx, c, next, method, req)
 	}
 	if err != nil {
 		return nil, true, s.resourceError(ctx, c, method, err)
 	}
 	return res, true, nil
+}
+
+// answerSubscription is answerResource for what is to be told of changes.
+func (s *Server) answerSubscription(ctx context.Context, c *conn, next sdk.MethodHandler, method string, req sdk.Request) (res sdk.Result, ok bool, err error) {
+	switch p := req.GetParams().(type) {
+	case *sdk.SubscribeParams:
+		if p != nil {
+			res, err = s.answerSubscribe(ctx, c, p.URI, true)
+			return res, true, err
+		}
+	case *sdk.UnsubscribeParams:
+		if p != nil {
+			res, err = s.answerSubscribe(ctx, c, p.URI, false)
+			return res, true, err
+		}
+	case *sdk.SubscriptionsListenParams:
+		res, err = s.listen(ctx, c, next, method, req)
+		return res, true, err
+	}
+	return nil, false, nil
 }
 
 // resourceError is the error that a client gets.
@@ -75,9 +95,15 @@ func (s *Server) resourceError(ctx context.Context, c *conn, method string, err 
 	return errInternal
 }
 
-// listResources has the SDK list what is the same for all, and adds the rest.
-func (s *Server) listResources(ctx context.Context, reg resourceful, caller *Caller, next sdk.MethodHandler, method string, req sdk.Request) (sdk.Result, error) {
+// listResources has the SDK list what is the same for all, and adds the rest. Who
+// knows the list is told when it is another; newer clients ask for that by itself.
+func (s *Server) listResources(ctx context.Context, reg resourceful, c *conn, caller *Caller, next sdk.MethodHandler, method string, req sdk.Request) (sdk.Result, error) {
 	p := req.GetParams().(*sdk.ListResourcesParams)
+	if p == nil || !stateless(req) {
+		if err := s.subscribe(ctx, c, "", nil); err != nil {
+			return nil, err
+		}
+	}
 	cursor := ""
 	if p != nil {
 		cursor, p.Cursor = p.Cursor, ""

@@ -33,7 +33,8 @@ var retired = []string{"LIBTMUX_SAFETY", "LIBTMUX_MCP_TOOLS", "LIBTMUX_SOCKET_NA
 var membership = map[toolset][]string{
 	inspect: {
 		"call_read_tools_batch", "capture_pane", "capture_since", "find_pane_by_position", "get_pane_info",
-		"get_run", "get_server_info", "get_session_info", "get_tmux_variables", "get_window_info", "list_panes", "list_runs", "list_sessions",
+		"get_command_output", "get_run", "get_server_info", "get_session_info", "get_tmux_variables", "get_window_info",
+		"list_commands", "list_panes", "list_runs", "list_sessions",
 		"list_windows", "search_panes", "show_environment", "show_hooks", "show_option", "snapshot_pane",
 		"wait_for", "wait_for_text", "what_changed",
 	},

@@ -69,9 +69,10 @@ type Server struct {
 
 	auditKey auditKey
 
-	number atomic.Uint64
-	calls  atomic.Uint64
-	panics atomic.Uint64
+	number    atomic.Uint64
+	calls     atomic.Uint64
+	latencies latencies
+	panics    atomic.Uint64
 
 	// mu guards the fields that follow.
 	mu    sync.Mutex
@@ -118,15 +119,17 @@ func newServer(cfg Config, reg registry) *Server {
 	if _, ok := reg.(capable); ok {
 		offers.Resources = &sdk.ResourceCapabilities{ListChanged: true}
 	}
-	if _, ok := reg.(resourceful); ok { // without a handler: answerResource is in front
-		offers.Completions = &sdk.CompletionCapabilities{}
-	}
-	s.sdk = sdk.NewServer(impl, &sdk.ServerOptions{
+	options := &sdk.ServerOptions{
 		Instructions: reg.instructions(),
 		Logger:       slog.New(floor{zapslog.NewHandler(cfg.Log.Core(), zapslog.WithName("mcp"))}),
 		Capabilities: offers,
 		SetCacheable: private,
-	})
+	}
+	if _, ok := reg.(resourceful); ok {
+		offers.Completions = &sdk.CompletionCapabilities{} // answerResource completes, before the SDK would
+		options.SubscribeHandler, options.UnsubscribeHandler = s.listened, s.unlistened
+	}
+	s.sdk = sdk.NewServer(impl, options)
 	s.sdk.AddTool(ordinaryTool, answerOrdinary)
 	s.addCapabilities()
 	s.sdk.AddReceivingMiddleware(s.protect, clamp, s.intercept)
@@ -145,19 +148,25 @@ func private(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope 
 
 const cachePrivate = "private"
 
-// ToolsChanged tells clients that the list of tools has changed. It does not
-// block; several changes within 10 ms become one notification.
+// ToolsChanged tells clients that the list of tools has changed, and those that
+// know of resources if their list has. It does not block; several changes within 10 ms become one notification.
 func (s *Server) ToolsChanged() {
 	// The SDK has no call for this, but replacing a tool does it.
 	s.sdk.AddTool(ordinaryTool, answerOrdinary)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.conns {
+		c.subs.nudge() // another policy has other resources
+	}
 }
 
 // Status is a snapshot of the connections.
 type Status struct {
 	Connections []ConnStatus
-	InFlight    int       // requests in flight, streams included
-	Calls       uint64    // tool calls ended since the start
-	Panics      uint64    // of these, ended in a panic
+	InFlight    int    // requests in flight, streams included
+	Calls       uint64 // tool calls ended since the start
+	Panics      uint64 // of these, ended in a panic
+	Latencies   []CallStats
 	IdleSince   time.Time // since when nobody has been connected, zero if somebody is
 }
 
@@ -172,7 +181,7 @@ type ConnStatus struct {
 
 // Status does not block on any client.
 func (s *Server) Status() Status {
-	st := Status{Calls: s.calls.Load(), Panics: s.panics.Load()}
+	st := Status{Calls: s.calls.Load(), Panics: s.panics.Load(), Latencies: s.latencies.stats()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st.IdleSince = s.empty
@@ -336,6 +345,7 @@ func (v *serving) session(l *Listener, nc *net.UnixConn) {
 	err = ss.Wait()
 	c.Close()
 	c.settle()
+	c.subs.close()
 	if c.failure != nil {
 		err = c.failure
 	}

@@ -303,6 +303,7 @@ func newTable(mirror *state.Mirror, cfg ToolConfig) (*table, error) {
 		inputTools(),
 		createTools(),
 		runTools(),
+		commandTools(),
 	) {
 		t.byName[row.name] = row.advertisedAs(false)
 	}

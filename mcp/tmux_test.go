@@ -31,6 +31,7 @@ type rig struct {
 	table  *table
 	logs   *observer.ObservedLogs // of the mirror
 	caller *Caller
+	daemon *daemon // of asks
 }
 
 // newRig starts the tools on a socket where no tmux runs yet.

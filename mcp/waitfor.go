@@ -18,7 +18,7 @@ const (
 	kindText     = "text"
 	kindSettled  = "settled"
 	kindOutput   = "output"
-	kindRunEnded = "run_ended"
+	kindRunEnded = string(state.RunEnded)
 	kindPrompt   = "prompt"
 	kindPassword = "password"
 )
@@ -27,7 +27,7 @@ const (
 var waitKinds = slices.Concat(
 	[]string{kindText, kindSettled, kindOutput, string(state.PaneDied), kindRunEnded, kindPrompt, kindPassword},
 	kindNames([]state.ChangeKind{
-		state.CommandChanged, state.TitleChanged, state.Bell, state.ModeChanged,
+		state.CommandEnded, state.CommandChanged, state.TitleChanged, state.Bell, state.ModeChanged,
 		state.PaneCreated, state.PaneClosed, state.WindowCreated, state.WindowClosed, state.SessionCreated, state.SessionClosed,
 		state.PersonAttached, state.PersonLeft, state.ServerGone,
 	}))
@@ -66,8 +66,8 @@ func waitForAny() *tool {
 	return define(tool{
 		name: "wait_for", title: "Wait for any of many things", toolset: inspect, tables: state.Full,
 		doc: "Waits until one of 1 to 64 conditions holds, or all of them, on any panes: text, no output for a while " +
-			"(settled), any output, a process that ended (pane_died), a run of run_shell_command that ended, a shell at its " +
-			"prompt, a password that is asked for, a changed command, title or mode, a bell, panes, windows and sessions that " +
+			"(settled), any output, a process that ended (pane_died), a run of run_shell_command that ended, a command that " +
+			"the shell of the pane marks (command_ended, see list_commands), a shell at its prompt, a password that is asked for, a changed command, title or mode, a bell, panes, windows and sessions that " +
 			"come or go, people who attach or leave, the tmux server gone. paneId, windowId and session say where; without them anywhere. Text and echo count as in " +
 			"wait_for_text. It also ends when a pane that is waited for dies or its output is lost. Always comes back in time, " +
 			"with what each pane printed and the cursors to go on from.",
@@ -286,7 +286,7 @@ func (w *manyWait) prepare(ctx context.Context, d *condition, m *state.Model) er
 		}
 	case kindRunEnded:
 		return w.prepareRun(ctx, d)
-	case kindOutput, kindPrompt, kindPassword:
+	case kindOutput, kindPrompt, kindPassword, string(state.CommandEnded): // told of watched panes only
 	case string(state.PaneDied):
 		d.scope.kinds = append(d.scope.kinds, string(state.PaneClosed)) // without remain-on-exit a dead pane is closed at once
 		return nil

@@ -153,6 +153,7 @@ func TestWaitForEndsWithReason(t *testing.T) {
 // what tmux keeps silent about.
 func TestWhatChanged(t *testing.T) {
 	r := newRig(t, nil).start()
+	r.until(func() bool { return r.format("%0", "#{pane_current_command}") == "cat" }) // not the shell before it
 	v := r.ok("what_changed", nil)
 	kinds := func(v map[string]any) (all []string) {
 		for _, e := range v["events"].([]any) {

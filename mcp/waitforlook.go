@@ -233,7 +233,7 @@ func (w *manyWait) events() {
 			continue
 		}
 		for _, d := range w.conditions {
-			if !d.matched && d.scope.of(&seen) {
+			if !d.matched && d.args.Kind != kindRunEnded && d.scope.of(&seen) {
 				d.holds(seen.Pane, "%s", eventText(&seen))
 			}
 		}

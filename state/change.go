@@ -36,6 +36,14 @@ const (
 	Selected       ChangeKind = "selected"
 	// Bell is told of watched panes, at most once a second for each.
 	Bell ChangeKind = "bell"
+	// The commands of a watched pane, by its shell's marks: Before or After is the
+	// command line, and after the end "status N" or the state. At most 64 commands
+	// at once and 4 a second for each pane; Mirror.Commands has all.
+	CommandStarted ChangeKind = "command_started"
+	CommandEnded   ChangeKind = "command_ended"
+	// Runs: Before or After is the id, and after the end "status N" or the state.
+	RunStarted ChangeKind = "run_started"
+	RunEnded   ChangeKind = "run_ended"
 )
 
 // Change is one difference between two models that were published one after the
@@ -63,9 +71,9 @@ type Journal struct {
 	mu   sync.Mutex // guards the fields that follow
 	ring []Change   // oldest first
 	next uint64     // sequence number of the next change, from 1
-	// Readers that wait for changes. While there are any, what tmux keeps silent
-	// about is looked for every second.
-	readers map[chan<- struct{}]struct{}
+	// Readers, and whether they wait for changes. While any do, what tmux keeps
+	// silent about is looked for every second.
+	readers map[chan<- struct{}]bool
 }
 
 const journalLength = 4096
@@ -95,16 +103,22 @@ func (j *Journal) nudgeLocked() {
 
 // Join has a channel, which must have room for one, nudged at every change and
 // when the connection to tmux comes or goes, until Leave.
-func (j *Journal) Join(wake chan struct{}) {
+func (j *Journal) Join(wake chan struct{}) { j.join(wake, true) }
+
+// Hear is Join for somebody who is content with the changes that others, or
+// tmux, bring up: it costs tmux nothing.
+func (j *Journal) Hear(wake chan struct{}) { j.join(wake, false) }
+
+func (j *Journal) join(wake chan struct{}, waits bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.readers == nil {
-		j.readers = map[chan<- struct{}]struct{}{}
+		j.readers = map[chan<- struct{}]bool{}
 	}
-	j.readers[wake] = struct{}{}
+	j.readers[wake] = waits
 }
 
-// Leave ends Join. It may be called again.
+// Leave ends Join and Hear. It may be called again.
 func (j *Journal) Leave(wake chan struct{}) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -120,7 +134,12 @@ func (j *Journal) nudge() {
 func (j *Journal) awaited() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return len(j.readers) > 0
+	for _, waits := range j.readers {
+		if waits {
+			return true
+		}
+	}
+	return false
 }
 
 // Journal is the journal of the published models.

@@ -96,3 +96,30 @@ func TestJournalSince(t *testing.T) {
 		}
 	})
 }
+
+// Who only hears of changes is nudged, and costs tmux nothing.
+func TestJournalHears(t *testing.T) {
+	var j Journal
+	waits, hears := make(chan struct{}, 1), make(chan struct{}, 1)
+	j.Hear(hears)
+	if j.awaited() {
+		t.Error("nobody waits")
+	}
+	j.Join(waits)
+	if !j.awaited() {
+		t.Error("somebody waits")
+	}
+	j.add([]Change{{Kind: Bell}})
+	if len(waits) != 1 || len(hears) != 1 {
+		t.Error("not nudged")
+	}
+	j.Leave(waits)
+	if j.awaited() {
+		t.Error("nobody waits any more")
+	}
+	j.Leave(hears)
+	<-hears
+	if j.add([]Change{{Kind: Bell}}); len(hears) != 0 {
+		t.Error("nudged after it had left")
+	}
+}

@@ -51,6 +51,15 @@
 // command, a killed one, a pane that has gone (runend.go). Whoever is about to
 // type asks what the pane waits for (waiting.go, ready.go).
 //
+// # Commands
+//
+// A command is what the marks of a pane's shell told (OSC 133; command.go): the
+// transcript tells each mark as it renders it, with the command line as the rows
+// show it, and the log of the pane's Output makes records of them. What they
+// printed is rendered from the bytes between, as for runs. Marks are anybody's
+// word: a run is one of the commands, known by the place of its start mark, and
+// what it is the run decides (Mirror.ofRun).
+//
 // # Invariants
 //
 //  1. At most one refresh is under way, and only it publishes models.

@@ -238,6 +238,17 @@ func foregroundOf(pid int) (foreground, own int, ok bool) {
 	return p.foreground, p.group, true
 }
 
+// jobsOf lists the process groups that a shell's children lead.
+func jobsOf(shell int) []int {
+	var jobs []int
+	for _, pid := range children(shell) {
+		if p, err := readProcess(pid); err == nil && p.group == pid && p.state != 'Z' {
+			jobs = append(jobs, pid)
+		}
+	}
+	return jobs
+}
+
 // stoppedIn tells whether a process of a group on the terminal of a process is
 // stopped.
 func stoppedIn(group, pid int) bool {

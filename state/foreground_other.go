@@ -9,4 +9,6 @@ func look(int, string) *sample {
 
 func foregroundOf(int) (foreground, own int, ok bool) { return 0, 0, false }
 
+func jobsOf(int) []int { return nil }
+
 func stoppedIn(int, int) bool { return false }

@@ -207,8 +207,11 @@ func (m *Mirror) publish(next *Model) {
 }
 
 // bell tells that a pane has rung.
-func (m *Mirror) bell(id controlmode.PaneID) {
-	c := Change{Kind: Bell, Time: time.Now(), Pane: &id}
+func (m *Mirror) bell(id controlmode.PaneID) { m.note(Bell, id, time.Now(), "", "") }
+
+// note puts a change of a pane that no model shows into the journal.
+func (m *Mirror) note(kind ChangeKind, id controlmode.PaneID, at time.Time, before, after string) {
+	c := Change{Kind: kind, Time: at, Pane: &id, Before: before, After: after}
 	if p, ok := m.Model().Pane(id); ok {
 		c.Window, c.Session, c.Was, c.Is = &p.Window, firstSession(p.Links), p.Links, p.Links
 	}
@@ -249,10 +252,12 @@ type Status struct {
 	Refreshes    uint64
 	StreamsOpen  int
 	WatchedPanes int
-	Followers    int    // waits for output that are under way
-	Looks        uint64 // how often they have looked at output
-	Channels     int    // processes that wait for a channel
-	LogBytes     int64  // bytes held in byte logs
+	Followers    int           // waits for output that are under way
+	Looks        uint64        // how often they have looked at output
+	Channels     int           // processes that wait for a channel
+	Runs         int           // runs that go on
+	Lag          time.Duration // how long tmux held the newest output before it came
+	LogBytes     int64         // bytes held in byte logs
 	Unknown      uint64
 	LastError    string
 }
@@ -261,7 +266,7 @@ type Status struct {
 func (m *Mirror) Status() Status {
 	s := Status{Refreshes: m.reads.count.Load(), Unknown: m.unknown.Load()}
 	m.watches.status(&s)
-	s.Channels = m.channels.count()
+	s.Channels, s.Runs = m.channels.count(), m.runs.going()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s.Attached, s.Since, s.LastError = m.att != nil, m.since, m.lastErr

@@ -54,8 +54,9 @@ type Output struct {
 	ends  []int64 // where the chunks end that came meanwhile: cursors may stand there
 	stale bool    // text must be started again before it is read
 
-	taps []*tap // of runs in the pane
-	left leftover
+	taps     []*tap // of runs in the pane
+	left     leftover
+	commands commandLog
 
 	counted int64 // bytes of memory, as last told
 
@@ -122,8 +123,10 @@ func (o *Output) diedAt(then int64) bool {
 }
 
 func (o *Output) epochLocked(server ServerID, reason GapReason) Cursor {
+	o.commands.begin(time.Now())
 	if len(o.epochs) > 0 {
 		o.catchUpLocked()
+		o.commands.broken(o.ring.end, reason, time.Now())
 		o.ring.append([]byte{0}, o.budget)
 		if o.text != nil {
 			o.text.Skip(1)
@@ -179,6 +182,7 @@ func (o *Output) start(s *paneSeed, at int64, p transcript.Profile, why transcri
 			return err
 		}
 		t.Keep(textBudget * o.budget)
+		t.OnMark(o.marked)
 		o.text = t
 	} else if err := o.text.Reseed(s.SeedState, why); err != nil {
 		return err
@@ -224,7 +228,10 @@ func (o *Output) append(b []byte) (grew int64) {
 		return 0
 	}
 	for _, t := range o.taps {
-		t.feed(o.ring.end, b)
+		waits := t.from < 0
+		if t.feed(o.ring.end, b); waits && t.from >= 0 {
+			o.commands.startedOwn(ownStart{t.id, t.first, t.from})
+		}
 	}
 	o.ring.append(b, o.budget)
 	if o.held >= 0 {

@@ -168,9 +168,15 @@ func TestOutputWake(t *testing.T) {
 // started gives a log the transcript of an empty screen.
 func started(t *testing.T, o *Output, at int64) {
 	t.Helper()
+	startedSize(t, o, at, 20, 4)
+}
+
+func startedSize(t testing.TB, o *Output, at int64, width, height int) {
+	t.Helper()
 	s := &paneSeed{pid: 1, options: transcript.Options{AlternateScreen: true, ScrollOnClear: true}}
-	s.Width, s.Height, s.HistoryLimit, s.Wrap = 20, 4, 100, true
-	s.Styled, s.Joined, s.Lower = []byte("\n\n\n\n"), []byte("\n\n\n\n"), 3
+	s.Width, s.Height, s.HistoryLimit, s.Wrap = width, height, 100, true
+	empty := bytes.Repeat([]byte("\n"), height)
+	s.Styled, s.Joined, s.Lower = empty, empty, height-1
 	if err := o.start(s, at, transcript.Profile33, transcript.Interrupted); err != nil {
 		t.Fatal(err)
 	}

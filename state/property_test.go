@@ -236,6 +236,9 @@ func (r *randomReader) take(s *Since) {
 		}
 		r.raw = append(r.raw, s.Raw...)
 	}
+	if s.DroppedLines > 0 && !s.ContinuesLine && r.text != "" && !strings.HasSuffix(r.text, "\n") {
+		r.dropped-- // the line of which the last delta told a part: it is among the told
+	}
 	if s.Text != "" && !s.AlternateScreen {
 		if r.text != "" && !strings.HasSuffix(r.text, "\n") && !s.ContinuesLine {
 			r.text += "\n"

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -107,6 +108,7 @@ type runs struct {
 
 // run is a run with what only the daemon needs.
 type run struct {
+	m       *Mirror
 	files   *runFiles
 	panePID int
 	shell   int    // process id of the shell
@@ -119,6 +121,7 @@ type run struct {
 	tap     *tap
 	typed   time.Time
 	resting restingPane // guarded by runs.reaping
+	jobs    []int       // the shell's, before
 
 	mu      sync.Mutex // guards the fields that follow
 	now     Run
@@ -127,6 +130,13 @@ type run struct {
 	group   int      // its process group, 0 if unknown
 	early   []byte   // what came after the typed line, if it did not start
 	kept    outputOf // once it has ended; until then its output is in the tap
+}
+
+// going counts the runs that have not ended.
+func (r *runs) going() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.active)
 }
 
 func (r *runs) init(m *Mirror, dir string) {
@@ -165,16 +175,32 @@ func (j *run) view() Run {
 	return j.now
 }
 
-// change changes the run and wakes those who wait for it.
+// change changes the run, wakes those who wait for it, and has the journal told.
 func (j *run) change(f func(*Run)) {
 	j.mu.Lock()
-	defer j.mu.Unlock()
+	was := j.now
 	f(&j.now)
+	is := j.now
 	close(j.changed)
 	j.changed = make(chan struct{})
 	for f := range j.readers {
 		nudge(f.wake)
 	}
+	j.mu.Unlock()
+	if is.Began && !was.Began && !is.Restarted {
+		j.m.note(RunStarted, is.Pane, is.StartedAt, "", is.ID)
+	}
+	if is.Ended() && !was.Ended() && is.State != RunNotStarted {
+		j.m.note(RunEnded, is.Pane, is.EndedAt, is.ID, outcome(string(is.State), is.ExitStatus))
+	}
+}
+
+// outcome is how a command ended, for the journal.
+func outcome(state string, status *int) string {
+	if status == nil {
+		return state
+	}
+	return "status " + strconv.Itoa(*status)
 }
 
 // Runs lists the runs that are remembered, oldest first; of one pane if pane is

@@ -41,7 +41,7 @@ type PreparedRun struct {
 func (m *Mirror) PrepareRun(ctx context.Context, id controlmode.PaneID, opt RunOptions) (*PreparedRun, error) {
 	r := &m.runs
 	j := &run{
-		files: r.files, same: opt.Same, changed: make(chan struct{}),
+		m: r.m, files: r.files, same: opt.Same, changed: make(chan struct{}),
 		now: Run{ID: r.newID(), Pane: id, State: RunRunning, NewPane: opt.NewPane, OutputComplete: true},
 	}
 	if err := r.claim(j); err != nil {
@@ -77,7 +77,7 @@ func (r *runs) prepare(ctx context.Context, j *run, opt RunOptions) (*PreparedRu
 	}
 	pane := mod.Panes[0]
 	j.server, j.panePID, j.width, j.height = mod.Server, pane.PID, pane.Width, pane.Height
-	j.shell, j.tty, j.typed = w.pid, w.tty, time.Now()
+	j.shell, j.tty, j.typed, j.jobs = w.pid, w.tty, time.Now(), jobsOf(w.pid)
 	st, err := wrap(w.Shell, j.now.ID, r.files.path(j.now.ID), opt.Command, opt.Same)
 	if err != nil {
 		return nil, err

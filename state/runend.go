@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"syscall"
 	"time"
 
@@ -87,11 +88,15 @@ func (f *follower) look(ctx context.Context) (ended bool) {
 	return f.running(ctx, h, now)
 }
 
-// begun notes that the command has started, and its process group as long as it
-// has the terminal.
+// begun notes that the command has started, and its process group: the one that
+// has the terminal, or if it was stopped before we looked, the shell's new job.
 func (f *follower) begun(h heard) {
 	if f.group() == 0 {
-		if fg, own, ok := foregroundOf(f.j.shell); ok && fg != own {
+		fg, own, ok := foregroundOf(f.j.shell)
+		if ok && fg == own {
+			fg = f.j.newJob()
+		}
+		if ok && fg != 0 {
 			f.j.mu.Lock()
 			f.j.group = fg
 			f.j.mu.Unlock()
@@ -105,6 +110,17 @@ func (f *follower) begun(h heard) {
 		at := f.j.out.place(h.from)
 		v.Cursor = &at
 	})
+}
+
+// newJob is a job that the run's shell has now and had not before, 0 if there is
+// none.
+func (j *run) newJob() int {
+	for _, job := range jobsOf(j.shell) {
+		if !slices.Contains(j.jobs, job) {
+			return job
+		}
+	}
+	return 0
 }
 
 // group is the run's process group, 0 if unknown.

@@ -52,11 +52,19 @@ func (m *Mirror) RunText(id string, opt RunTextOptions) (Run, RunText, error) {
 		return Run{}, RunText{}, fmt.Errorf("%w: it names %s, and run %s is in %s", ErrOtherPane, opt.From.Stream.Pane(), id, j.now.Pane)
 	}
 	v, kept := j.output()
-	t := RunText{Cursor: v.Cursor}
-	if !v.Began || len(kept.epochs) == 0 {
-		return v, t, nil
+	if !v.Began {
+		return v, RunText{Cursor: v.Cursor}, nil
 	}
-	raw, from, lost := kept.raw, kept.from, kept.lost
+	return v, kept.read(v.Cursor, v.StartedAt, opt), nil
+}
+
+// read renders output of a run or a command. cursor is where it begins.
+func (k *outputOf) read(cursor *Cursor, began time.Time, opt RunTextOptions) RunText {
+	t := RunText{Cursor: cursor}
+	if len(k.epochs) == 0 {
+		return t
+	}
+	raw, from, lost := k.raw, k.from, k.lost
 	start := from - lost
 	at := from
 	if opt.From != nil {
@@ -75,8 +83,8 @@ func (m *Mirror) RunText(id string, opt RunTextOptions) (Run, RunText, error) {
 		}
 		raw, from = raw[skip:], from+int64(skip)
 	}
-	text := kept.blank(textBudget * runOutput)
-	text.Write(raw, v.StartedAt)
+	text := k.blank(textBudget * runOutput)
+	text.Write(raw, began)
 	if to := from + text.LostTo(); to > at { // more rows than can be held
 		t.Missed, at = t.Missed+to-at, to
 	}
@@ -85,13 +93,13 @@ func (m *Mirror) RunText(id string, opt RunTextOptions) (Run, RunText, error) {
 	if opt.Around > 0 {
 		t.ContinuesLine = d.ContinuesLine
 		t.After = text.Since(d.Offset, transcript.SinceOptions{MaxBytes: opt.Around, Oldest: true}).Text
-		before := kept.blank(textBudget * runOutput)
-		before.Write(raw[:at-from], v.StartedAt)
+		before := k.blank(textBudget * runOutput)
+		before.Write(raw[:at-from], began)
 		t.Before = before.Since(0, transcript.SinceOptions{MaxBytes: opt.Around}).Text
 	}
-	cursor := placeIn(kept.epochs, from+d.Offset)
-	t.Cursor = &cursor
-	return v, t, nil
+	next := placeIn(k.epochs, from+d.Offset)
+	t.Cursor = &next
+	return t
 }
 
 // outputOf is what there is of a run's output, and what it takes to read it.
@@ -173,7 +181,7 @@ func (j *run) drop() int64 {
 func (r *runs) recover(ctx context.Context, id string, rec runRecord) {
 	status, when, ended := r.files.status(id)
 	j := &run{
-		files: r.files, panePID: rec.PanePID, shell: rec.ShellPID, tty: rec.TTY, server: Server{ID: rec.Server}, same: rec.Same,
+		m: r.m, files: r.files, panePID: rec.PanePID, shell: rec.ShellPID, tty: rec.TTY, server: Server{ID: rec.Server}, same: rec.Same,
 		typed: rec.Typed, changed: make(chan struct{}),
 		now: Run{
 			ID: id, Pane: rec.Pane, Shell: rec.Shell, State: RunRunning, StartedAt: rec.Typed, Restarted: true, NewPane: rec.NewPane,

@@ -11,6 +11,7 @@ import (
 //
 // Its fields are guarded by the mutex of the Output that it is on.
 type tap struct {
+	id     string // of the run
 	start  []byte // the whole start mark
 	suffix []byte // of an end mark, after the status
 	budget int    // bytes to keep
@@ -44,6 +45,7 @@ const (
 
 func newTap(id string, budget int) *tap {
 	return &tap{
+		id:     id,
 		start:  []byte(markPrefix + "C;aid=" + id + "\a"),
 		suffix: []byte(";aid=" + id + "\a"),
 		budget: budget, from: -1, wake: make(chan struct{}, 1),
@@ -148,6 +150,7 @@ func (o *Output) assume(t *tap) {
 	defer o.mu.Unlock()
 	t.from, t.began, t.gap = o.ring.end, time.Now(), true
 	t.kept.start, t.kept.end = t.from, t.from
+	o.commands.startedOwn(ownStart{t.id, t.first, -1})
 }
 
 // untap removes a tap. What it has kept stays with it, and is then only read.

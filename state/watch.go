@@ -21,11 +21,13 @@ import (
 type watches struct {
 	m     *Mirror
 	wake  chan struct{} // capacity 1: something to tend to
+	told  chan struct{} // capacity 1: a pane has news of its commands
 	turn  chan struct{} // capacity 1: whoever holds its token may change what is watched
 	by    maker         // of the streams of this life of the daemon
 	bytes atomic.Int64  // of memory in all logs, within a step of each
 
 	followers atomic.Int64
+	lag       atomic.Int64 // nanoseconds
 	looks     atomic.Uint64
 
 	mu      sync.Mutex // guards the fields that follow
@@ -64,7 +66,7 @@ type stream struct {
 }
 
 func (w *watches) init(m *Mirror) {
-	w.m, w.wake, w.turn = m, make(chan struct{}, 1), make(chan struct{}, 1)
+	w.m, w.wake, w.turn, w.told = m, make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)
 	w.panes, w.streams = map[controlmode.PaneID]*watch{}, map[controlmode.SessionID]*stream{}
 	w.resumed = map[Stream]struct{}{}
 	rand.Read(w.by[:])
@@ -113,6 +115,7 @@ func (w *watches) run(ctx context.Context) {
 	w.mu.Lock()
 	w.ctx, w.earlier = clients, earlier
 	w.mu.Unlock()
+	w.wg.Go(func() { w.tellCommands(clients) })
 	const slow, saves = 5 * time.Second, 12
 	tick := time.NewTicker(slow)
 	defer tick.Stop()
@@ -180,7 +183,7 @@ func (w *watches) entry(server ServerID, id controlmode.PaneID) *watch {
 	if p == nil {
 		now := time.Now()
 		p = &watch{out: newOutput(id, w.m.cfg.PaneBytes), began: now}
-		p.out.by = w.by
+		p.out.by, p.out.commands.tell = w.by, w.told
 		p.out.touch(now)
 		w.panes[id] = p
 	}
@@ -306,6 +309,7 @@ func (w *watches) event(s *stream, e controlmode.Event) {
 	case *controlmode.Output:
 		s.heard.Store(time.Now().UnixNano())
 		if out := (*s.routes.Load())[e.Pane]; out != nil {
+			w.lag.Store(int64(e.Age))
 			if grew := out.append(e.Data); grew != 0 && w.bytes.Add(grew) > w.m.cfg.AllBytes {
 				w.evict()
 			}
@@ -381,5 +385,6 @@ func (w *watches) status(s *Status) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s.StreamsOpen, s.WatchedPanes, s.LogBytes = len(w.streams), len(w.panes), w.bytes.Load()
+	s.Lag = time.Duration(w.lag.Load())
 	s.Followers, s.Looks = int(w.followers.Load()), w.looks.Load()
 }

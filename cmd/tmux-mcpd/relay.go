@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -63,6 +65,7 @@ type relay struct {
 
 	mu       sync.Mutex // guards the fields that follow
 	link     *link      // nil while nothing can be sent
+	opening  *link      // what has waited is being sent there
 	last     uint64     // number of the newest request
 	held     []*request // to be sent as soon as there is a connection, in order
 	heldSize int
@@ -73,7 +76,7 @@ type relay struct {
 	greeted  bool              // it has been answered
 	alone    bool              // by the bridge
 	inited   []byte            // the client's notifications/initialized
-	repeat   map[string][]byte // more of the handshake: requests by what they set
+	repeat   map[string][]byte // more of the handshake: requests by what they set or subscribe to
 	linked   chan struct{}     // closed when link is set, then replaced
 	used     bool              // there has been a link
 	refusing error             // why no daemon will be reached any more
@@ -230,8 +233,8 @@ func (r *relay) shakeHands(ctx context.Context, l *link) error {
 	}
 	inited, alone, before := r.inited, r.alone, r.version
 	repeat := make([][]byte, 0, len(r.repeat))
-	for _, line := range r.repeat {
-		repeat = append(repeat, line)
+	for _, key := range slices.Sorted(maps.Keys(r.repeat)) {
+		repeat = append(repeat, r.repeat[key])
 	}
 	r.mu.Unlock()
 	if first == nil {
@@ -254,6 +257,12 @@ func (r *relay) shakeHands(ctx context.Context, l *link) error {
 		p := mcp.PeekMessage(line)
 		if _, err := r.ask(ctx, l, p.Method, p.Params); err != nil && ctx.Err() != nil {
 			return err
+		}
+		// Nobody knows what has changed while there was no daemon.
+		if p.Method == "resources/list" || p.Method == "resources/subscribe" {
+			if err := r.tell(mcp.Updated(p.URI, nil)); err != nil {
+				return err
+			}
 		}
 	}
 	r.mu.Lock()

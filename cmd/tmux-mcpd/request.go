@@ -23,6 +23,7 @@ type request struct {
 	tries   int
 	link    *link // it was sent on last
 	writing bool  // it is being written to link
+	lasts   bool  // a daemon has agreed to answer it again and again (subscriptions/listen)
 }
 
 // readClient takes the client's messages until they end.
@@ -68,6 +69,9 @@ func (r *relay) fromClient(line []byte) bool {
 	// What is no request is of use to one daemon only: that of now, or the first.
 	r.mu.Lock()
 	l := r.link
+	if l == nil {
+		l = r.opening // a cancellation of what was just sent there
+	}
 	if l == nil && !r.used && len(r.held) < maxWaiting && r.heldSize+len(line) <= maxWaitingBytes {
 		r.last += 2
 		r.holdLocked(&request{line: bytes.Clone(line), number: r.last, since: time.Now()})
@@ -151,15 +155,20 @@ func (r *relay) noteRepeatLocked(q *request) {
 	switch q.Method {
 	case "logging/setLevel":
 		r.repeat[q.Method] = q.line
+	case "resources/list":
+		r.repeat[q.Method] = q.line // a daemon tells those of changes who have listed
 	case "resources/subscribe":
-		r.repeat[string(q.Params)] = q.line
+		r.repeat[repeatOf(q.URI)] = q.line
 	case "resources/unsubscribe":
-		delete(r.repeat, string(q.Params))
+		delete(r.repeat, repeatOf(q.URI))
 	}
 	if len(r.repeat) > maxWaiting { // no client has so many; the rest is not repeated
 		clear(r.repeat)
 	}
 }
+
+// repeatOf is under which key a subscription is kept.
+func repeatOf(uri string) string { return "resources/subscribe " + uri }
 
 // holdLocked lets a request wait, in the order of arrival.
 func (r *relay) holdLocked(q *request) {
@@ -177,8 +186,11 @@ func (r *relay) holdLocked(q *request) {
 func (r *relay) open(l *link) {
 	for {
 		r.mu.Lock()
+		if r.used { // else everything waits, to keep its order
+			r.opening = l
+		}
 		if len(r.held) == 0 {
-			r.link, r.used = l, true
+			r.link, r.opening, r.used = l, nil, true
 			close(r.linked)
 			r.linked = make(chan struct{})
 			r.mu.Unlock()
@@ -231,6 +243,9 @@ func (r *relay) send(q *request, l *link) bool {
 // the client.
 func (r *relay) fromDaemon(line []byte) bool {
 	p := mcp.PeekMessage(line)
+	if p.Method == acknowledged {
+		return r.heard(p.Params)
+	}
 	if p.Method != "" || p.ID == nil {
 		return true
 	}
@@ -249,9 +264,14 @@ func (r *relay) fromDaemon(line []byte) bool {
 	case mcp.RefusedAtEnd(line) && q.line != nil && !r.ended:
 		r.holdLocked(q) // for the next daemon
 		return false
+	case q.lasts && !mcp.Refused(line) && !r.ended:
+		r.holdLocked(q) // ended with the daemon, not for the client
+		return false
 	case q == r.first:
 		r.greeted = true
 		r.noteVersionLocked(line)
+	case q.Method == "resources/subscribe" && mcp.Refused(line):
+		delete(r.repeat, repeatOf(q.URI))
 	}
 	return true
 }
@@ -286,9 +306,7 @@ func (r *relay) lost(l *link) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l.dead = true
-	if r.link == l {
-		r.link = nil
-	}
+	r.link, r.opening = nil, nil
 	for _, q := range r.asked {
 		if q.link == l && !q.writing {
 			r.settleLocked(q)

@@ -59,6 +59,10 @@ type tmuxState struct {
 	Refreshes    uint64    `json:"refreshes"`
 	Streams      int       `json:"streams"`
 	WatchedPanes int       `json:"watchedPanes"`
+	Waits        int       `json:"waits"`
+	Channels     int       `json:"channels"`
+	Runs         int       `json:"runs"`
+	LagMs        float64   `json:"lagMs"` // how long tmux held the newest output
 	LogBytes     int64     `json:"logBytes"`
 	Unknown      uint64    `json:"unknownNotifications"`
 	LastError    string    `json:"lastError"`
@@ -69,6 +73,15 @@ type clients struct {
 	InFlight    int          `json:"inFlight"`
 	Calls       uint64       `json:"calls"`
 	Panics      uint64       `json:"panics"`
+	Tools       []toolCalls  `json:"tools"`
+}
+
+// toolCalls are the calls of a tool since the start, waits included.
+type toolCalls struct {
+	Tool     string  `json:"tool"`
+	Count    uint64  `json:"count"`
+	MedianMs float64 `json:"medianMs"`
+	P99Ms    float64 `json:"p99Ms"`
 }
 
 type connection struct {
@@ -90,15 +103,20 @@ func reportStatus(c *config, started time.Time, m state.Status, s mcp.Status) st
 		Tmux: tmuxState{
 			Socket: c.tmuxSocket, Attached: m.Attached, Since: m.Since, Reason: m.Reason,
 			Version: m.Server.Version, PID: m.Server.ID.PID, Refreshes: m.Refreshes, Streams: m.StreamsOpen,
-			WatchedPanes: m.WatchedPanes, LogBytes: m.LogBytes, Unknown: m.Unknown, LastError: m.LastError,
+			WatchedPanes: m.WatchedPanes, Waits: m.Followers, Channels: m.Channels, Runs: m.Runs, LagMs: millisOf(m.Lag), LogBytes: m.LogBytes, Unknown: m.Unknown, LastError: m.LastError,
 		},
-		Clients: clients{Connections: []connection{}, InFlight: s.InFlight, Calls: s.Calls, Panics: s.Panics},
+		Clients: clients{Connections: []connection{}, InFlight: s.InFlight, Calls: s.Calls, Panics: s.Panics, Tools: []toolCalls{}},
+	}
+	for _, l := range s.Latencies {
+		r.Clients.Tools = append(r.Clients.Tools, toolCalls{l.Tool, l.Count, millisOf(l.Median), millisOf(l.P99)})
 	}
 	for _, cs := range s.Connections {
 		r.Clients.Connections = append(r.Clients.Connections, connection{cs.Conn, cs.PID, cs.UID, cs.Bridge, cs.Since, cs.InFlight})
 	}
 	return r
 }
+
+func millisOf(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // resident is this process's resident memory in bytes, 0 where /proc does not
 // tell (macOS).
@@ -232,6 +250,7 @@ func (r *statusReport) write(w io.Writer, now time.Time) error {
 		fmt.Fprintf(&b, "tmux      not attached to %s for %s: %s\n", t.Socket, age(now, t.Since), t.Reason)
 	}
 	fmt.Fprintf(&b, "watching  %d panes, %d stream clients, %s of output\n", t.WatchedPanes, t.Streams, size(t.LogBytes))
+	fmt.Fprintf(&b, "waiting   %d waits for output, %d for channels, %d runs; newest output held by tmux for %.1f ms\n", t.Waits, t.Channels, t.Runs, t.LagMs)
 	fmt.Fprintf(&b, "clients   %d connected, %d requests in flight, %d calls so far\n", len(r.Clients.Connections), r.Clients.InFlight, r.Clients.Calls)
 	for _, c := range r.Clients.Connections {
 		kind := "raw"
@@ -239,6 +258,9 @@ func (r *statusReport) write(w io.Writer, now time.Time) error {
 			kind = "tmux-mcpd " + c.Bridge
 		}
 		fmt.Fprintf(&b, "  %-7d pid %d, %s, for %s\n", c.ID, c.PID, kind, age(now, c.Since))
+	}
+	for _, c := range r.Clients.Tools {
+		fmt.Fprintf(&b, "  %-24s %8d calls, median %.1f ms, 99%% within %.1f ms\n", c.Tool, c.Count, c.MedianMs, c.P99Ms)
 	}
 	fmt.Fprintf(&b, "memory    %s resident, %s heap, %d goroutines\n", size(r.Memory.Resident), size(int64(r.Memory.Heap)), r.Memory.Goroutines)
 	if t.LastError != "" {

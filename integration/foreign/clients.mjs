@@ -65,6 +65,7 @@ async function sdk1(way, env) {
   const { StdioClientTransport } = await import("@modelcontextprotocol/sdk/client/stdio.js");
   const { ReadBuffer, serializeMessage } = await import("@modelcontextprotocol/sdk/shared/stdio.js");
   const { UriTemplate } = await import("@modelcontextprotocol/sdk/shared/uriTemplate.js");
+  const { ResourceUpdatedNotificationSchema } = await import("@modelcontextprotocol/sdk/types.js");
   const client = new Client(info);
   const transport =
     way === "stdio"
@@ -75,9 +76,19 @@ async function sdk1(way, env) {
     transport,
     UriTemplate,
     // Its transports are told the version, the client does not keep it.
+    subscribe: (uri, told) => {
+      client.setNotificationHandler(ResourceUpdatedNotificationSchema, told);
+      return subscribe(client, uri);
+    },
     version: () => client.transport?.protocolVersion ?? transport.negotiated,
     call: (name, args, options) => client.callTool({ name, arguments: args }, undefined, options),
   };
+}
+
+// subscribe subscribes in the way of before 2026-07-28, and gives the way to end it.
+async function subscribe(client, uri) {
+  await client.subscribeResource({ uri });
+  return () => client.unsubscribeResource({ uri });
 }
 
 async function sdk2(way, env, mode) {
@@ -92,6 +103,12 @@ async function sdk2(way, env, mode) {
     client,
     transport,
     UriTemplate,
+    subscribe: async (uri, told) => {
+      client.setNotificationHandler("notifications/resources/updated", told);
+      if (client.getNegotiatedProtocolVersion() < "2026") return subscribe(client, uri);
+      const stream = await client.listen({ resourceSubscriptions: [uri] });
+      return () => stream.close();
+    },
     version: () => client.getNegotiatedProtocolVersion(),
     call: (name, args, options) => client.callTool({ name, arguments: args }, options),
   };

@@ -28,11 +28,13 @@ const calls = {
   capture_since: { paneId: cat },
   find_pane_by_position: { windowId: "@0", corner: "top-left" },
   get_pane_info: { paneId: cat },
+  get_command_output: { paneId: env.SHELL_PANE }, // of the run below
   get_run: {}, // of the run below
   get_server_info: {},
   get_session_info: { session: "main" },
   get_tmux_variables: { names: ["pane_id"], paneId: cat },
   get_window_info: { windowId: "@0" },
+  list_commands: { paneId: env.SHELL_PANE },
   list_panes: {},
   list_runs: { paneId: env.SHELL_PANE },
   list_sessions: {},
@@ -138,6 +140,35 @@ const checks = {
     assert.equal(await read(`tmux://panes/${cat}/content`), structuredContent.content);
     assert.equal(JSON.parse(await read("tmux://sessions/main/panes")).complete, true);
     await assert.rejects(client.readResource({ uri: "tmux://panes/999/content" }), /pane %999 does not exist/);
+  },
+
+  // A subscriber hears that the pane shows something else, reads it, and hears
+  // nothing once it has unsubscribed.
+  async subscribe({ client, subscribe, call, complaints }) {
+    const uri = `tmux://panes/${cat}/content`;
+    const word = `told-${kind}-${way}`;
+    let told = 0;
+    let wake = () => {};
+    const unsubscribe = await subscribe(uri, ({ params }) => {
+      assert.equal(params.uri, uri);
+      told++;
+      wake();
+    });
+    tmux("send-keys", "-t", cat, word, "Enter");
+    for (let seen = "", heard = 0; !seen.includes(word);) {
+      if (told === heard) await new Promise((resolve) => (wake = resolve));
+      heard = told;
+      seen = (await client.readResource({ uri })).contents[0].text;
+    }
+    await unsubscribe();
+    await call("list_sessions", {}); // what was on its way has come
+    const before = told;
+    const { structuredContent: seed } = await call("capture_since", { paneId: cat });
+    tmux("send-keys", "-t", cat, "later", "Enter");
+    await call("capture_since", { paneId: cat, cursor: seed.cursor, waitMs: 20000 });
+    await call("list_sessions", {});
+    assert.equal(told, before);
+    assert.deepEqual(complaints, []);
   },
 
   async error({ call }) {

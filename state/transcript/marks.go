@@ -21,7 +21,20 @@ type Mark struct {
 	End   int64  // offset after its last byte: output after it begins here
 	Row   uint64 // id of the row with the cursor, as Line.ID gives it
 	Col   int    // cursor column
+	// Line, as OnMark is told it: of a C what the rows show between the newest B
+	// and here, the command line as it was typed, "" if that is not known; of a B
+	// the prompt before it, in its own row.
+	Line string
+	// Above, of a C without a B before it, is the line above: a prompt, perhaps,
+	// and what was typed behind it.
+	Above string
 }
+
+// OnMark has f called for every mark as it is rendered, with its whole text (4 KiB)
+// and its Line. It is called inside Write, and must not call the transcript.
+// The marks of VS Code (OSC 633), which mean the same, are told as well, and E,
+// which is its own: the text is the command line, escaped.
+func (t *Transcript) OnMark(f func(Mark)) { t.onMark = f }
 
 // marks is a ring of the newest marks.
 type marks struct {
@@ -86,6 +99,10 @@ func (t *Transcript) osc() {
 		t.hyperlink(s)
 	case 133:
 		t.mark(s)
+	case 633:
+		if len(s) > 0 && s[0] >= 'A' && s[0] <= 'E' {
+			t.mark(s)
+		}
 	}
 }
 
@@ -106,10 +123,19 @@ func (t *Transcript) mark(s []byte) {
 		return
 	}
 	k := Mark{Kind: s[0], Start: t.strStart, End: t.off, Row: t.rows[t.cy].id, Col: t.cx}
+	var text []byte
 	if len(s) > 2 {
-		k.Text = cut(s[2:], maxMark)
+		text = s[2:]
 	}
-	t.marks.add(k)
+	k.Text = cut(text, maxMark)
+	if k.Kind != 'E' {
+		t.marks.add(k)
+	}
+	t.typedBefore(&k)
+	if t.onMark != nil {
+		k.Text = cut(text, maxString)
+		t.onMark(k)
+	}
 }
 
 // cut is valid UTF-8 of at most n bytes.

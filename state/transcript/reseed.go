@@ -116,6 +116,10 @@ func (t *Transcript) adopt(old *Transcript, why Reason) {
 	}
 	t.alternateScreen, t.scrollOnClear = old.alternateScreen, old.scrollOnClear
 	t.title, t.windowName, t.titles, t.marks = old.title, old.windowName, old.titles, old.marks
+	t.onMark, t.typing = old.onMark, old.typing
+	if why == Interrupted || t.width != old.width {
+		t.typing = typing{}
+	}
 	t.lost, t.entered, t.base = old.lost, old.entered, old.base
 	if t.alternate && old.alternate {
 		t.alternateSince, t.savedPen = old.alternateSince, old.savedPen

@@ -68,6 +68,8 @@ type Transcript struct {
 	title, windowName string
 	titles            []string
 	marks             marks
+	onMark            func(Mark)
+	typing            typing
 
 	scratch     []cell
 	scratchText []byte
