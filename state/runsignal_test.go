@@ -24,7 +24,7 @@ func TestAwaitSignals(t *testing.T) {
 			"begins too late": {startLimit + time.Second, 0, startLimit},
 		} {
 			begin := time.Now()
-			j := &run{changed: make(chan struct{}), now: Run{ID: name, State: RunRunning, StartedAt: begin}}
+			j := &run{m: m, changed: make(chan struct{}), now: Run{ID: name, State: RunRunning, StartedAt: begin}}
 			m.runs.byID[name] = j
 			if c.begins < 0 {
 				j.now.Began, j.now.StartedAt = true, begin.Add(c.begins)
