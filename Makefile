@@ -106,6 +106,10 @@ soak: ## random programs and readers for SOAK (10m), then a flood of 200 MB
 runs: ## RUNS (200) random commands in every shell; TMUX_MCPD_TEST_TMUX=binary
 	TMUX_MCPD_TEST_RUNS=$(RUNS) $(GO) test -count=1 -timeout 60m -run '^TestRunRandomCommands$$' ./state
 
+.PHONY: restarts
+restarts: ## the daemon ended 50 times under 8 busy clients
+	TMUX_MCPD_RESTARTS=50 $(GO) test -count=1 -timeout 20m -run '^TestD07RestartsUnderBusyClients$$' -v ./integration
+
 .PHONY: record
 record: ## recordings of real programs for the transcript, made anew
 	$(GO) run ./state/transcript/internal/record

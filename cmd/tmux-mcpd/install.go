@@ -72,6 +72,10 @@ func serviceOf(c *config, system string, prog string, lookup env) (*service, err
 			unload: [][]string{{"launchctl", "bootout", domain + "/" + name}},
 		}, nil
 	}
+	if strings.ContainsAny(prog, "\"'\\") {
+		// However it is written there (systemd 252, config_parse_exec).
+		return nil, coded(exitUsage, "systemd starts no program whose path holds quotes or backslashes, as %s does", printable(prog))
+	}
 	base, ok := lookup("XDG_CONFIG_HOME")
 	if !ok || !filepath.IsAbs(base) {
 		base = filepath.Join(home, ".config")
@@ -163,7 +167,10 @@ func escapePercent(s string) string { return strings.ReplaceAll(s, "%", "%%") }
 func execLine(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
-		w = strings.NewReplacer(`\`, `\\`, `"`, `\"`, `%`, `%%`, `$`, `$$`).Replace(w)
+		w = strings.NewReplacer(`\`, `\\`, `"`, `\"`, `%`, `%%`).Replace(w)
+		if i > 0 { // the program's path is not searched for variables, nor for $$
+			w = strings.ReplaceAll(w, "$", "$$")
+		}
 		if w == "" || strings.ContainsAny(w, " \t'\";") {
 			w = `"` + w + `"`
 		}

@@ -106,7 +106,11 @@ func TestUnits(t *testing.T) {
 	if err := os.MkdirAll(odd, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	prog := filepath.Join(odd, "tmux-mcpd")
+	plain := filepath.Join(dir, "a b%n$x;é")
+	if err := os.MkdirAll(plain, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	prog := filepath.Join(plain, "tmux-mcpd")
 	if err := os.WriteFile(prog, []byte("#!/bin/sh\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -117,6 +121,9 @@ func TestUnits(t *testing.T) {
 	s, err := serviceOf(c, "linux", prog, lookup)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if _, err := serviceOf(c, "linux", filepath.Join(odd, "tmux-mcpd"), lookup); err == nil || !strings.Contains(err.Error(), "quotes") {
+		t.Errorf("a program that systemd cannot start: %v", err)
 	}
 	var paths []string
 	for _, u := range s.units {
@@ -140,18 +147,38 @@ func TestUnits(t *testing.T) {
 		}
 	}
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
-		t.Skip("no systemd here: ", err)
+		t.Skip("there is no systemd-analyze here (Debian: package systemd): ", err)
 	}
-	out, err := exec.Command("systemd-analyze", append([]string{"verify", "--user", "--man=no"}, paths...)...).CombinedOutput()
-	said := ""
+	if said := verified(t, paths...); said != "" {
+		t.Errorf("systemd-analyze:\n%s", said)
+	}
+	// It would say it.
+	broken := filepath.Join(t.TempDir(), filepath.Base(paths[1]))
+	if err := os.WriteFile(broken, []byte(strings.Replace(s.units[1].text, "KillMode=process", "KillMode=nonsense", 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if said := verified(t, broken); !strings.Contains(said, "nonsense") {
+		t.Errorf("a broken unit passes: %s", said)
+	}
+}
+
+// verified is what systemd-analyze says of units of ours.
+func verified(t *testing.T, paths ...string) (said string) {
+	t.Helper()
+	cmd := exec.Command("systemd-analyze", append([]string{"verify", "--user", "--man=no"}, paths...)...)
+	// Without such a directory it ends before it reads a unit.
+	home := t.TempDir()
+	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+home, "HOME="+home)
+	out, err := cmd.CombinedOutput()
 	for l := range strings.Lines(string(out)) {
 		if strings.Contains(l, serviceName) { // other units of the machine are not our affair
 			said += l
 		}
 	}
-	if said != "" {
-		t.Errorf("systemd-analyze: %v\n%s", err, said)
+	if err != nil && said == "" {
+		t.Fatalf("systemd-analyze: %v: %s", err, out)
 	}
+	return said
 }
 
 // Files of others are neither overwritten nor removed.
