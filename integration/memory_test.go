@@ -75,6 +75,7 @@ func TestP10Memory(t *testing.T) {
 	const (
 		panes, bridges = 30, 8
 		mostDaemon     = 25 << 10 // KiB
+		mostBridge     = 10 << 10
 		mostTogether   = 100 << 10
 	)
 	x := newTmux(t)
@@ -94,8 +95,11 @@ func TestP10Memory(t *testing.T) {
 	}
 	alone := residentOf(t, pids[0])
 	var sum resident
-	for _, pid := range pids {
+	for i, pid := range pids {
 		r := residentOf(t, pid)
+		if i > 0 && r.rss >= mostBridge {
+			t.Errorf("a bridge has %d KiB resident, %d allowed", r.rss, mostBridge)
+		}
 		sum.rss += r.rss
 		sum.pss += r.pss
 	}

@@ -443,7 +443,7 @@ func (b *batchResult) summary() string {
 			s.WriteString("ok")
 		} else {
 			line, _, _ := strings.Cut(*row.err, "\n")
-			s.WriteString("failed: " + head(line, maxSummaryError))
+			s.WriteString("failed: " + abridged(line, maxSummaryError))
 		}
 		if row.result == nil {
 			s.WriteString(" [result left out, too large]")

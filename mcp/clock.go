@@ -64,5 +64,5 @@ func (p *clock) tell(line string) {
 	if line == "" {
 		line = "nothing new yet"
 	}
-	p.report("still waiting: " + head(inline(line), maxProgressLine))
+	p.report("still waiting: " + abridged(inline(line), maxProgressLine))
 }

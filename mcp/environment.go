@@ -228,7 +228,7 @@ func tmuxVariables(ctx context.Context, c *call, a variableArgs) (*toolResult, e
 		}
 		seen[name] = true
 		// Names are ASCII words, so they are keys as they are.
-		value := tail(clean(strings.TrimSuffix(bodies[i], "\n")), stringBudget/len(a.Names))
+		value := tail(c.redactText(clean(strings.TrimSuffix(bodies[i], "\n"))), stringBudget/len(a.Names))
 		values.string(name, value)
 		text = append(text, name+"="+cmp.Or(inline(value), "(empty)"))
 	}

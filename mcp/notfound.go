@@ -105,13 +105,7 @@ func (c *call) noSession(ctx context.Context, asked string) error {
 }
 
 // shortName shows a name inside an error.
-func shortName(s string) string {
-	s = inline(s)
-	if len(s) > 40 {
-		return head(s, 37) + "..."
-	}
-	return s
-}
+func shortName(s string) string { return abridged(inline(s), 40) }
 
 func apart(a, b uint32) int {
 	if a > b {

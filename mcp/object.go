@@ -133,12 +133,17 @@ func cleanRunes(s string, oneLine bool) string {
 }
 
 // quote shows caller text inside an error: one line, at most 80 bytes.
-func quote(s string) string {
-	s = inline(s)
-	if len(s) > 80 {
-		s = head(s, 77) + "..."
+func quote(s string) string { return `"` + abridged(inline(s), 80) + `"` }
+
+// cutMark stands where a text was cut short. A redactor knows it.
+const cutMark = "..."
+
+// abridged is s, or of a longer one the start and cutMark, n bytes together.
+func abridged(s string, n int) string {
+	if len(s) <= n {
+		return s
 	}
-	return `"` + s + `"`
+	return head(s, n-len(cutMark)) + cutMark
 }
 
 // head is the longest start of s within n bytes that ends at a character.

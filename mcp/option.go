@@ -204,7 +204,7 @@ func showOption(ctx context.Context, c *call, a optionArgs) (*toolResult, error)
 	o.string("scope", scope)
 	text := fmt.Sprintf("%s is not set in scope %s", inline(a.Name), scope)
 	if value != nil {
-		v := tail(clean(*value), stringBudget)
+		v := tail(c.redactText(clean(*value)), stringBudget)
 		value = &v
 		text = inline(a.Name) + " = " + v
 	}

@@ -194,6 +194,24 @@ func TestPaneLeavesSight(t *testing.T) {
 	r.refused("get_pane_info", args{"paneId": "%0"}, "does not exist", "%1 (agent:more")
 }
 
+// A listener lets in the users that its policy names, and no others, also after
+// the policy has changed.
+func TestPolicyAdmitsUsers(t *testing.T) {
+	p, err := newPolicy(newRig(t, nil).table, PolicyConfig{AllowUIDs: []int{1001}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !p.admits(1001) || p.admits(1002) || (*Policy)(nil).admits(1001) {
+		t.Error("not those that were named")
+	}
+	if err := p.Set(PolicyConfig{AllowUIDs: []int{1002}}); err != nil {
+		t.Fatal(err)
+	}
+	if p.admits(1001) || !p.admits(1002) {
+		t.Error("as before")
+	}
+}
+
 func TestMayName(t *testing.T) {
 	c := &call{policy: &policy{cfg: PolicyConfig{Sessions: []string{"agent-*"}}, sees: matcher([]string{"agent-*"})}}
 	if err := c.mayName("agent-x"); err != nil {
@@ -243,6 +261,9 @@ func TestGlobalsInSight(t *testing.T) {
 		t.Errorf("its own hooks: %v", got)
 	}
 	r.refused("get_tmux_variables", args{"names": []string{"session_name"}}, beyond, "paneId")
+	if got := r.ok("get_tmux_variables", args{"names": []string{"version", "pid"}})["values"].(map[string]any); got["version"] == "" || got["pid"] == "" {
+		t.Errorf("variables of the server: %v", got)
+	}
 	r.refused("get_tmux_variables", args{"names": []string{"client_session"}, "paneId": "%0"}, beyond)
 	r.refused("get_tmux_variables", args{"names": []string{"PATH"}, "paneId": "%0"}, beyond)
 	if got := r.ok("get_tmux_variables", args{"names": []string{"session_name", "version"}, "paneId": "%0"})["values"].(map[string]any); got["session_name"] != "agent" {

@@ -43,8 +43,30 @@ func newRedactor(patterns []string) (*redactor, error) {
 	return r, nil
 }
 
-// text takes secrets out of a text that stands for itself.
-func (r *redactor) text(s string) (string, int) { return replace(s, 0, find(s, r.detectors)) }
+// text takes secrets out of a text that stands for itself. Where something in it
+// was cut short, it may have been a secret.
+func (r *redactor) text(s string) (string, int) {
+	return replace(s, 0, merged(append(find(s, r.detectors), r.cutShort(s)...)))
+}
+
+// cutShort finds what can be the beginning of a secret before each cutMark.
+func (r *redactor) cutShort(s string) (spans []span) {
+	const longest = 80 // what quote and shortName leave
+	for at := strings.Index(s, cutMark); at >= 0; {
+		from := max(0, at-longest)
+		if at > 0 && s[at-1] != '.' && s[at-1] != ' ' {
+			for _, b := range find(s[from:at], r.beginnings) {
+				spans = append(spans, span{from + b.from, from + b.to})
+			}
+		}
+		next := strings.Index(s[at+len(cutMark):], cutMark)
+		if next < 0 {
+			break
+		}
+		at += len(cutMark) + next
+	}
+	return spans
+}
 
 // unended is text for what may go on: what can be the beginning of a secret at
 // its end is taken out as well.

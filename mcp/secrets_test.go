@@ -349,12 +349,21 @@ func (s *secrets) changes() (all []string) {
 	return append(all, s.told("what_changed", args{"cursor": cursor}))
 }
 
-func (s *secrets) errorTexts() []string {
-	s.tmux("new-window", "-d", "-t", "main:", "-n", fmt.Sprintf(planted[3].around, planted[3].secret), "cat")
-	return []string{ // each lists what there is
-		s.told("get_pane_info", args{"paneId": "%999"}), s.told("get_window_info", args{"windowId": "@999"}),
-		s.told("rename_window", args{"windowId": "@999", "name": "x"}),
+// errorTexts list names of what there is, cut short.
+func (s *secrets) errorTexts() (all []string) {
+	for i, p := range planted {
+		if strings.Contains(p.secret, "\n") {
+			continue
+		}
+		name := strings.Repeat("w", i%20) + " " + strings.ReplaceAll(fmt.Sprintf(p.around, p.secret), "#", "##")
+		s.tmux("new-window", "-d", "-t", "main:", "-n", name, "cat")
+		last := s.tmux("display-message", "-p", "-t", "main:{end}", "#{window_id} #{pane_id}")
+		window, pane, _ := strings.Cut(last, " ")
+		all = append(all, s.told("get_pane_info", args{"paneId": pane + "9"}), s.told("get_window_info", args{"windowId": window + "9"}),
+			s.told("rename_window", args{"windowId": window + "9", "name": "x"}))
+		s.tmux("kill-window", "-t", window)
 	}
+	return all
 }
 
 // runLists: commands are what clients say, and are not told to others.

@@ -167,7 +167,7 @@ type condition struct {
 
 func (d *condition) holds(on *controlmode.PaneID, format string, a ...any) {
 	if !d.matched {
-		d.matched, d.on, d.evidence = true, on, head(inline(fmt.Sprintf(format, a...)), 300)
+		d.matched, d.on, d.evidence = true, on, abridged(inline(fmt.Sprintf(format, a...)), 300)
 	}
 }
 
