@@ -32,7 +32,7 @@ type Output struct {
 	epochs []epoch   // oldest first, never empty once begun
 	open   bool      // the newest epoch is being delivered
 	pid    int       // process generation of the newest epoch
-	died   int64     // when that process ended, as tmux told with the last screen
+	died   death     // of that process, as tmux told with the last screen
 	used   time.Time // last use by a reader
 	// resumed is where the stream was taken over from an earlier daemon: what
 	// came before is not kept. 0 if it was not.
@@ -110,16 +110,12 @@ func (o *Output) bury(server ServerID, pid int, reason GapReason) int64 {
 	if o.open {
 		reason = GapPaneDied
 	}
+	if !o.open || pid != 0 { // tmux 3.8 does not say whose death it was
+		o.pid = pid
+	}
 	o.epochLocked(server, reason)
-	o.open, o.pid, o.held = false, pid, o.ring.end
+	o.open, o.held = false, o.ring.end
 	return o.held
-}
-
-// diedAt tells whether the log ended with the process that ended then.
-func (o *Output) diedAt(then int64) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.died == then
 }
 
 func (o *Output) epochLocked(server ServerID, reason GapReason) Cursor {
@@ -188,7 +184,10 @@ func (o *Output) start(s *paneSeed, at int64, p transcript.Profile, why transcri
 		return err
 	}
 	o.text.SetOptions(s.options)
-	o.pid, o.died, o.stale = s.pid, s.died, o.ring.start > at && o.ring.end > at
+	if s.pid != 0 {
+		o.pid = s.pid
+	}
+	o.died, o.stale = s.died, o.ring.start > at && o.ring.end > at
 	o.catchUpLocked()
 	o.wakeLocked()
 	return nil

@@ -65,8 +65,10 @@ func (w *watches) hearAgain(ctx context.Context, id controlmode.PaneID, respawne
 	switch {
 	case pane.Dead && p.out.live(0):
 		err = w.died(ctx, mod, p, pane)
-	case pane.Dead: // over again already, or still: the next look tells
-		nudge(w.m.hint)
+	case pane.Dead && respawned: // over again already; tmux 3.8 does not tell the two apart
+		err = w.bury(ctx, mod, p, pane, GapRespawned)
+	case pane.Dead:
+		err = w.m.deadPane(ctx, mod, p, pane, GapRespawned)
 	case respawned:
 		w.rejoin(ctx, mod, p, pane, GapRespawned)
 	default:

@@ -225,7 +225,7 @@ func TestO14LastOutputOfDeadPane(t *testing.T) {
 			t.Errorf("round %d: told %q at last, shown is %q", i, j.text[max(len(j.text)-300, 0):], shown)
 		}
 		if s, err := m.Since(within(t), id, j.at, SinceOptions{}); err != nil || s.news() {
-			t.Errorf("round %d: told again: %+v %v", i, s, err)
+			t.Errorf("round %d: told again: %q, gap %+v, %v", i, s.Text, s.Gap, err)
 		}
 	}
 }

@@ -46,23 +46,26 @@ type paneSeed struct {
 	dead    bool
 	// activity is when tmux last read from a pane of the window, seconds.
 	activity int64
-	died     int64 // when the process ended, 0 while it lives and before tmux 3.3
+	died     death
 }
 
 func readSeed(id controlmode.PaneID, blocks []controlmode.BlockEnd) (*paneSeed, error) {
-	s, err := readSeedWords(id, blocks[0].Body)
+	s, err := readSeedWords(id, blocks[0])
 	if err != nil {
 		return nil, err
 	}
 	s.Styled, s.Joined = blocks[1].Body, blocks[2].Body
 	s.SavedStyled, s.SavedJoined, s.Pending = blocks[3].Body, blocks[4].Body, blocks[5].Body
+	if s.dead {
+		s.died.shown = s.digest()
+	}
 	return s, nil
 }
 
 // readSeedWords reads what a seed has besides captures.
-func readSeedWords(id controlmode.PaneID, body []byte) (*paneSeed, error) {
+func readSeedWords(id controlmode.PaneID, b controlmode.BlockEnd) (*paneSeed, error) {
 	var s *paneSeed
-	err := seedListing.each(body, func(r *row) {
+	err := seedListing.each(b.Body, func(r *row) {
 		if !r.has(0) {
 			return
 		}
@@ -83,7 +86,8 @@ func readSeedWords(id controlmode.PaneID, body []byte) (*paneSeed, error) {
 			pid:     r.num(15), dead: r.flag(16), activity: r.num64(19),
 		}
 		if s.dead && r.has(20) {
-			s.died = r.num64(20)
+			s.died.at = r.num64(20)
+			s.died.final = b.Guard.Time > uint64(s.died.at)
 		}
 	})
 	if err != nil {
@@ -142,6 +146,11 @@ func (w *watches) begin(ctx context.Context, s *stream, p *watch, pid int, reaso
 // (control-mode 3.4). Nothing is delivered any more, so any connection may be
 // asked. The caller holds the turn.
 func (w *watches) bury(ctx context.Context, mod *Model, p *watch, pane *Pane, reason GapReason) error {
+	w.mu.Lock()
+	if mod.Asked.After(p.began) { // older models say that it lives, and would have it let through again
+		p.began = mod.Asked
+	}
+	w.mu.Unlock()
 	at := p.out.bury(mod.Server.ID, pane.PID, reason)
 	defer p.out.release(at)
 	blocks, err := w.m.onStructure(context.WithoutCancel(ctx), controlmode.Request{Commands: seedCmds(pane.ID), Fence: true})

@@ -134,32 +134,6 @@ func (m *Mirror) watchNow(ctx context.Context, id controlmode.PaneID, reason Gap
 	}
 }
 
-// deadPane makes the log of a dead pane end with what the pane shows, if it has
-// not done so for this process. The caller holds the turn.
-func (m *Mirror) deadPane(ctx context.Context, mod *Model, p *watch, pane *Pane, reason GapReason) error {
-	switch {
-	case p.out.live(0):
-		return m.watches.died(ctx, mod, p, pane)
-	case !p.out.sameProcess(pane.PID):
-		if p.out.known() {
-			reason = GapRespawned
-		}
-	case pane.PID != 0:
-		return nil
-	default: // tmux 3.8 does not say which process it was, only when it ended
-		blocks, err := m.onStructure(ctx, controlmode.Request{Commands: seedCmds(pane.ID)[:1], Fence: true})
-		if err != nil {
-			return err
-		}
-		s, err := readSeedWords(pane.ID, blocks[0].Body)
-		if err != nil || p.out.diedAt(s.died) {
-			return err
-		}
-		reason = GapRespawned
-	}
-	return m.watches.bury(ctx, mod, p, pane, reason)
-}
-
 // liveStream finds the client that is receiving the pane's output now.
 func (w *watches) liveStream(id controlmode.PaneID) (*stream, *Output) {
 	w.mu.Lock()

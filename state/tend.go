@@ -51,9 +51,9 @@ func (w *watches) tendPane(ctx context.Context, mod *Model, id controlmode.PaneI
 		return
 	}
 	switch {
-	case pane.Dead:
-		if p.out.live(0) {
-			if err := w.died(ctx, mod, p, pane); err != nil && ctx.Err() == nil {
+	case pane.Dead: // an unsure death is told best while nobody has changed the pane's size
+		if p.out.live(0) || pane.PID == 0 && p.out.deathUnsure() {
+			if err := w.m.deadPane(ctx, mod, p, pane, GapPaneDied); err != nil && ctx.Err() == nil {
 				w.m.log.Info("dead pane", zap.Stringer("pane", id), zap.Error(err))
 			}
 		}

@@ -44,7 +44,7 @@ type watches struct {
 type watch struct {
 	out    *Output
 	stream *stream   // its owner; nil while none is attached
-	began  time.Time // of the newest epoch: older models say nothing of it
+	began  time.Time // when the newest epoch was, or its death was asked for: older models say nothing of it
 	forget func()    // ends the wait for the process's end, nil for none
 }
 
