@@ -33,7 +33,7 @@ func pasteTool() *tool {
 			paneParam(true),
 			{name: "text", required: true, max: maxPasted, want: "a string", doc: "What to paste. It cannot hold NUL."},
 			{name: "enter", kind: kindBoolean, doc: "Press Enter afterwards. Default false."},
-			forceParam(),
+			forceParam(), holdParam(),
 		},
 		output: output(map[string]schema{
 			"bytes":  countOut().with("description", "Bytes of text that were pasted, Enter not counted."),
@@ -44,10 +44,11 @@ func pasteTool() *tool {
 }
 
 type pasteArgs struct {
-	PaneID string `arg:"paneId"`
-	Text   string `arg:"text"`
-	Enter  bool   `arg:"enter"`
-	Force  bool   `arg:"force"`
+	PaneID      string `arg:"paneId"`
+	Text        string `arg:"text"`
+	Enter       bool   `arg:"enter"`
+	Force       bool   `arg:"force"`
+	WaitReadyMs int64  `arg:"waitReadyMs"`
 }
 
 func pasteText(ctx context.Context, c *call, a pasteArgs) (*toolResult, error) {
@@ -58,6 +59,9 @@ func pasteText(ctx context.Context, c *call, a pasteArgs) (*toolResult, error) {
 	p, err := newPaste(id, a)
 	if err != nil {
 		return nil, err
+	}
+	if err := c.hold(ctx, id, a.WaitReadyMs, readsInput); err != nil {
+		return nil, c.missing(ctx, err, a.PaneID)
 	}
 	if err := p.run(ctx, c); err != nil {
 		return nil, c.missing(ctx, err, a.PaneID)

@@ -58,6 +58,7 @@ func runTools() []*tool {
 				name: "newPane", kind: kindBoolean, added: true,
 				doc: "Run it in a new pane beside paneId, which is removed once its output has been read after the end. Default false.",
 			},
+			holdParam(),
 		}, runOut()), runShellCommand)
 	run.waits = func(any) bool { return true }
 	get := define(runs("get_run", "Read a run",
@@ -162,13 +163,14 @@ func getRunOut() schema {
 }
 
 type runArgs struct {
-	Command   string `arg:"command"`
-	PaneID    string `arg:"paneId"`
-	TimeoutMs *int64 `arg:"timeoutMs"`
-	MaxLines  *int64 `arg:"maxLines"`
-	Force     bool   `arg:"force"`
-	Persist   bool   `arg:"persist"`
-	NewPane   bool   `arg:"newPane"`
+	Command     string `arg:"command"`
+	PaneID      string `arg:"paneId"`
+	TimeoutMs   *int64 `arg:"timeoutMs"`
+	MaxLines    *int64 `arg:"maxLines"`
+	Force       bool   `arg:"force"`
+	Persist     bool   `arg:"persist"`
+	NewPane     bool   `arg:"newPane"`
+	WaitReadyMs int64  `arg:"waitReadyMs"`
 }
 
 func runShellCommand(ctx context.Context, c *call, a runArgs) (*toolResult, error) {
@@ -184,6 +186,11 @@ func runShellCommand(ctx context.Context, c *call, a runArgs) (*toolResult, erro
 		wait = c.wait(*a.TimeoutMs)
 	}
 	opt := state.RunOptions{Command: a.Command, Same: a.Persist}
+	if !a.NewPane {
+		if err := c.hold(ctx, id, a.WaitReadyMs, atPrompt); err != nil {
+			return nil, c.missing(ctx, err, a.PaneID)
+		}
+	}
 	var run string
 	if a.NewPane {
 		run, err = c.startBeside(ctx, id, opt)

@@ -340,6 +340,7 @@ func (s *secrets) changes() (all []string) {
 	cursor := s.ok("what_changed", nil)["cursor"]
 	said := fmt.Sprintf(planted[3].around, planted[3].secret)
 	pane := s.printed("changing", "x", "-t", "main:")
+	s.ok("what_changed", nil) // the pane is known before its title changes
 	s.tmux("rename-window", "-t", pane, said, ";", "select-pane", "-t", pane, "-T", said)
 	s.until(func() bool {
 		all = append(all, s.told("what_changed", args{"cursor": cursor, "kinds": []string{"title_changed", "renamed"}, "waitMs": 1000}))

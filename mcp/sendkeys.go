@@ -47,6 +47,7 @@ func inputTools() []*tool {
 					doc: "Wait this long, at most 10 s, between text and Enter, for programs that take an Enter that comes at once for " +
 						"part of the text. The answer tells what the pane printed meanwhile. Default 0.",
 				},
+				holdParam(),
 			},
 			output(map[string]schema{
 				"attended": booleanOut().with("description", "A person was looking at the pane: always false, it is refused then."),
@@ -75,6 +76,7 @@ type sendKeysArgs struct {
 	Force           bool   `arg:"force"`
 	SuppressHistory bool   `arg:"suppressHistory"`
 	EnterDelayMs    *int64 `arg:"enterDelayMs"`
+	WaitReadyMs     int64  `arg:"waitReadyMs"`
 }
 
 func sendKeys(ctx context.Context, c *call, a sendKeysArgs) (*toolResult, error) {
@@ -89,6 +91,9 @@ func sendKeys(ctx context.Context, c *call, a sendKeysArgs) (*toolResult, error)
 	in.force = a.Force
 	if a.EnterDelayMs != nil {
 		in.delay = min(c.wait(*a.EnterDelayMs), maxEnterDelay)
+	}
+	if err := c.hold(ctx, id, a.WaitReadyMs, readsInput); err != nil {
+		return nil, c.missing(ctx, err, a.PaneID)
 	}
 	t, err := c.send(ctx, in)
 	if err != nil {

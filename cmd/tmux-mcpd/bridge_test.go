@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -278,6 +279,15 @@ func TestBridgeD02OneDaemon(t *testing.T) {
 		if pid == 0 || pid != pids[0] {
 			t.Errorf("bridge %d reached pid %d, the first one %d", i, pid, pids[0])
 		}
+	}
+	// Those that lost the race have left nothing: one socket, and one lock that
+	// is free when the daemon has ended.
+	start(t, p.command("tmux-mcpd", "stop")).wait(exitOK)
+	if err := awaitUnlocked(p.socket() + ".lock"); err != nil {
+		t.Errorf("the lock is held: %v", err)
+	}
+	if left, err := os.ReadDir(filepath.Dir(p.socket())); err != nil || len(left) != 1 || left[0].Name() != filepath.Base(p.socket())+".lock" {
+		t.Errorf("left behind: %v, %v", left, err)
 	}
 }
 
