@@ -187,26 +187,30 @@ func contains(all []Shell, s Shell) bool {
 	return false
 }
 
-// randomRuns is how many random commands each shell runs: TMUX_MCPD_TEST_RUNS, or
-// few.
-func randomRuns() int {
+// randomRuns is how many random commands each shell runs in a configuration:
+// TMUX_MCPD_TEST_RUNS, or few.
+func randomRuns(kind string) int {
 	if n, err := strconv.Atoi(os.Getenv("TMUX_MCPD_TEST_RUNS")); err == nil && n > 0 {
 		return n
+	}
+	if kind != "plain" {
+		return 3
 	}
 	return 8
 }
 
 // TestRunRandomCommands: random words in random quoting come back as they are,
-// with the status that was chosen. A failure names its seed.
+// with the status that was chosen, in every shell and configuration. A failure
+// names its seed.
 func TestRunRandomCommands(t *testing.T) {
 	eachShell(t, func(t *testing.T, x *testTmux, m *Mirror, s Shell, kind string, id controlmode.PaneID) {
-		if kind != "plain" {
-			return
-		}
 		seed := rand.Uint64()
 		r := rand.New(rand.NewPCG(seed, 0))
-		for n := range randomRuns() {
+		for n := range randomRuns(kind) {
 			command, want, exit := randomCommand(r, s)
+			if kind == "hostile" && s != ShellFish {
+				command = strings.ReplaceAll(strings.ReplaceAll(command, "command printf", `\command printf`), "\nexit ", "\n\\exit ")
+			}
 			status, output := x.does(m, id, command)
 			if status != exit || output != want {
 				t.Fatalf("seed %d, command %d: %q: status %d, output %q; want %d, %q", seed, n, command, status, output, exit, want)
