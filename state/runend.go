@@ -33,6 +33,7 @@ type follower struct {
 	seen    int64 // end of the log at the last look
 	changed time.Time
 	prompt  time.Time // since when the shell's prompt was seen, zero if it is not
+	settled time.Time // since when it was there, and tmux had nothing to deliver
 	dead    time.Time // since when the pane has been dead
 	wait    time.Duration
 }
@@ -62,8 +63,8 @@ func (r *runs) follow(ctx context.Context, j *run) {
 
 // look looks at the run once and tells whether it has ended.
 func (f *follower) look(ctx context.Context) (ended bool) {
-	j, now := f.j, time.Now()
-	h := j.out.heard(j.tap)
+	j := f.j
+	h, now := j.out.heard(j.tap), time.Now() // in this order: no mark is of later than now
 	j.out.touch(now)
 	if h.end != f.seen {
 		f.seen, f.changed = h.end, now
@@ -80,9 +81,9 @@ func (f *follower) look(ctx context.Context) (ended bool) {
 		return true
 	case f.paneDied(h, now):
 		return true
-	case len(h.ends) > 0:
-		return false
-	case h.from < 0:
+	case len(h.ends) > 0 && now.Sub(h.newest().when) < forgedAfter:
+		return false // its job needs a moment to end
+	case h.from < 0 && len(h.ends) == 0:
 		return f.unstarted(ctx, h, now)
 	}
 	return f.running(ctx, h, now)
@@ -132,25 +133,38 @@ func (f *follower) group() int {
 
 // believe decides whether the newest end mark is the run's own: by the status on
 // record, which the wrapper writes just before it, and by the terminal, which
-// has gone back to the shell.
+// has gone back to the shell. What the terminal says is newer than the marks that
+// were heard, since tmux may be late with them: so without such a record it
+// decides nothing here, and running looks longer.
 func (f *follower) believe(h heard, now time.Time) bool {
-	e := h.ends[len(h.ends)-1]
-	status, _, recorded := f.j.files.status(f.j.now.ID)
-	recorded = recorded && status == e.status
+	e := h.newest()
+	status, written, recorded := f.j.files.status(f.j.now.ID)
 	fg, own, ok := foregroundOf(f.j.shell)
 	back := !ok || fg == own || f.group() != 0 && fg != f.group()
+	late := now.Sub(e.when) >= forgedAfter
 	switch {
-	case recorded && (back || now.Sub(e.when) >= forgedAfter):
-	case !recorded && back && (!ok || f.atPrompt()):
+	case recorded && status == e.status && !e.when.Before(written) && (back || late):
+	case !recorded && !ok && now.Sub(f.changed) >= quietTime: // nothing else can be told here
 	default:
-		if f.wait = time.Millisecond << min(6, now.Sub(e.when)/(2*time.Millisecond)); !back && now.Sub(e.when) >= forgedAfter {
+		if f.wait = lookSoon(now.Sub(e.when)); !back && late {
 			f.j.mark(func(v *Run) { v.Foreign = true })
 			f.wait = followFast
 		}
 		return false
 	}
-	f.finish(RunCompleted, &e.status, e.at, h.from >= 0 && !h.gap, e.when, len(h.ends) > 1)
+	f.finishAt(e, h)
 	return true
+}
+
+// lookSoon is how long to wait before the next look at a job that ends, so long
+// after its end mark.
+func lookSoon(since time.Duration) time.Duration {
+	return time.Millisecond << max(0, min(6, since/(2*time.Millisecond)))
+}
+
+// finishAt ends the run with an end mark.
+func (f *follower) finishAt(e endedAt, h heard) {
+	f.finish(RunCompleted, &e.status, e.at, h.from >= 0 && !h.gap, e.when, len(h.ends) > 1)
 }
 
 // paneDied ends the run of a pane that is dead or has gone. What the pane has
@@ -215,30 +229,42 @@ func (f *follower) unstarted(ctx context.Context, h heard, now time.Time) bool {
 	return false
 }
 
-// running deals with a run that has started and printed no end mark.
+// running deals with a run that has started and printed no end mark that can be
+// believed.
 func (f *follower) running(ctx context.Context, h heard, now time.Time) bool {
 	j := f.j
+	fg, own, ok := foregroundOf(j.shell)
 	status, when, recorded := 0, time.Time{}, false
-	if h.gap || !h.live || !f.prompt.IsZero() {
+	if h.gap || !h.live || !ok || !f.prompt.IsZero() {
 		status, when, recorded = j.files.status(j.now.ID)
 	}
-	quiet := now.Sub(f.changed) >= quietTime
-	if recorded && quiet && (h.gap || !h.live) {
-		f.finish(RunCompleted, &status, math.MaxInt64, false, when, false)
+	silent := now.Sub(f.changed)
+	if recorded && silent >= quietTime && (h.gap || !h.live || !ok && silent >= markLimit) {
+		f.finish(RunCompleted, &status, math.MaxInt64, false, when, len(h.ends) > 0)
 		return true
 	}
-	fg, own, ok := foregroundOf(j.shell)
 	if ok && fg != own && j.view().State == RunStopped && fg == f.group() { // fg
 		f.r.resume(j)
 	}
-	if !f.settledAtPrompt(ctx, now) || !quiet {
+	if !f.settledAtPrompt(ctx, now) {
+		f.settled = time.Time{}
+		return false
+	}
+	if f.settled.IsZero() {
+		f.settled = time.Now()
+	}
+	e, marked := h.newest(), len(h.ends) > 0
+	if silent < quietTime || marked && now.Sub(f.settled) < quietTime { // tmux can answer before it reads the pane
 		return false
 	}
 	switch {
-	case recorded && !h.gap && h.live && now.Sub(f.changed) < markLimit:
+	case recorded && marked && e.status == status: // the clock of the record's disk is ahead
+		f.finishAt(e, h)
+		return true
+	case recorded && !h.gap && h.live && silent < markLimit:
 		return false // the mark is on its way: tmux is busy
 	case recorded:
-		f.finish(RunCompleted, &status, math.MaxInt64, false, when, false)
+		f.finish(RunCompleted, &status, math.MaxInt64, false, when, marked)
 		return true
 	case stoppedIn(f.group(), j.shell):
 		f.r.suspend(j)
@@ -246,6 +272,9 @@ func (f *follower) running(ctx context.Context, h heard, now time.Time) bool {
 		return false
 	case f.groupLives() && now.Sub(f.prompt) < goingOn:
 		return false // fg: mksh and ksh93 continue a job before they give it the terminal
+	case marked: // the status could not be written
+		f.finishAt(e, h)
+		return true
 	}
 	f.finish(RunUnknown, nil, f.beforePrompt(), false, now, false)
 	return true
@@ -281,7 +310,7 @@ func (f *follower) settledAtPrompt(ctx context.Context, now time.Time) bool {
 	}
 	_, err := f.r.m.caughtUp(ctx, f.j.now.Pane, GapAttached)
 	h := f.j.out.heard(f.j.tap)
-	return err == nil && h.end == f.seen && len(h.ends) == 0
+	return err == nil && h.end == f.seen
 }
 
 // beforePrompt is, roughly, where the prompt begins that is shown now.

@@ -99,9 +99,10 @@ func (t *tap) findEnds(base int64, held int) {
 		if digits == 0 || !bytes.HasPrefix(t.buf[i+digits:], t.suffix) || i+digits+len(t.suffix) <= held {
 			continue
 		}
-		if len(t.ends) < maxEndMarks {
-			t.ends = append(t.ends, endedAt{base + int64(at), status, time.Now()})
+		if len(t.ends) == maxEndMarks { // the newest counts
+			t.ends = t.ends[:maxEndMarks-1]
 		}
+		t.ends = append(t.ends, endedAt{base + int64(at), status, time.Now()})
 		nudge(t.wake)
 	}
 }
@@ -132,6 +133,14 @@ type heard struct {
 	end   int64 // of the log
 	live  bool  // output is being delivered
 	early []byte
+}
+
+// newest is the newest end mark, nothing if there is none.
+func (h *heard) newest() endedAt {
+	if len(h.ends) == 0 {
+		return endedAt{}
+	}
+	return h.ends[len(h.ends)-1]
 }
 
 // tap sets a tap at the present end of the log.
