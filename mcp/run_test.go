@@ -27,7 +27,9 @@ func (r *rig) shellPane(command string) string {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if w, err := r.table.mirror.WaitReady(ctx, id, time.Minute); err != nil || w.For != state.WaitsPrompt {
+	// A shell can run something at its first start, such as fish what makes its completions.
+	atPrompt := func(w state.Waiting) bool { return w.For == state.WaitsPrompt }
+	if w, err := r.table.mirror.AwaitWaiting(ctx, id, time.Minute, atPrompt); err != nil || !atPrompt(w) {
 		r.Fatalf("%s: %+v, %v", command, w, err)
 	}
 	return text

@@ -119,7 +119,7 @@ func TestCommandsOfShells(t *testing.T) {
 		}
 		t.Run(string(shell), func(t *testing.T) {
 			x := newTmux(t)
-			x.run("new-session", "-d", "-x", "60", "-y", "10", start)
+			x.run("new-session", "-d", "-x", "60", "-y", "10", "env LC_ALL=C.UTF-8 "+start)
 			m := x.runMirror()
 			file := x.sock + ".rc"
 			if err := os.WriteFile(file, []byte(rc), 0o600); err != nil {

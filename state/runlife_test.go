@@ -326,6 +326,9 @@ func TestR04NothingIsTypedElsewhere(t *testing.T) {
 	} {
 		t.Run(tt.command, func(t *testing.T) {
 			need(t, tt.command)
+			if strings.Contains(tt.command, "less") {
+				need(t, "less")
+			}
 			id := x.window(tt.command)
 			m.awaitFor(t, id, tt.waits)
 			before := x.run("capture-pane", "-p", "-t", id.String())
