@@ -232,15 +232,7 @@ func (t *table) resourceFollower(ctx context.Context, caller *Caller, uri string
 	if uri == capabilitiesURI {
 		return &objectChanges{follower: t.follow(caller, wake, journal.Hear), nothing: true}, nil
 	}
-	_, sel, err := t.selectionOf(caller)
-	if err != nil {
-		return nil, err
-	}
-	a, err := t.address(sel, uri)
-	if err != nil {
-		return nil, err
-	}
-	c, end, err := t.beginResource(ctx, caller, a.tool)
+	c, a, end, err := t.openResource(ctx, caller, uri)
 	if err != nil {
 		return nil, err
 	}

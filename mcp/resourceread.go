@@ -225,17 +225,22 @@ func (t *table) address(sel *selection, uri string) (address, error) {
 	}, uri)
 }
 
-// read implements resourceful.
-func (t *table) read(ctx context.Context, caller *Caller, uri string) (*resourceText, error) {
+// openResource begins a call for what the address names; end ends it.
+func (t *table) openResource(ctx context.Context, caller *Caller, uri string) (c *call, a address, end func(), err error) {
 	_, sel, err := t.selectionOf(caller)
 	if err != nil {
-		return nil, err
+		return nil, a, nil, err
 	}
-	a, err := t.address(sel, uri)
-	if err != nil {
-		return nil, err
+	if a, err = t.address(sel, uri); err != nil {
+		return nil, a, nil, err
 	}
-	c, end, err := t.beginResource(ctx, caller, a.tool)
+	c, end, err = t.beginResource(ctx, caller, a.tool)
+	return c, a, end, err
+}
+
+// read implements resourceful.
+func (t *table) read(ctx context.Context, caller *Caller, uri string) (*resourceText, error) {
+	c, a, end, err := t.openResource(ctx, caller, uri)
 	if err != nil {
 		return nil, err
 	}
