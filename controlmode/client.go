@@ -72,6 +72,17 @@ type Options struct {
 	// the end of the answer. It must not block. *Output is valid only during
 	// the call. It is not called before Run, nor after Run has returned.
 	Event func(Event)
+	// Harmless, if set, is called on the reader goroutine with the item number of
+	// every command of this client that changes nothing (lists, captures,
+	// display-message -p), before Do returns its answer. It must not block.
+	//
+	// tmux numbers all that it runs, for whomever: each command of every client,
+	// each key, and up to 3.7c each notification (cmd-queue.c, cmdq_next; seen on
+	// 3.3a, 3.5a, 3.7c). So where all items between two answers were harmless ones
+	// of our clients, no command, key or notification has changed anything in
+	// between. What programs print is no item, and from 3.8 on the end of a
+	// process is none.
+	Harmless func(item uint64)
 	// Timeout is the deadline of a request that names none, and of becoming
 	// ready; 0 for 10 s.
 	Timeout time.Duration
@@ -123,6 +134,9 @@ func NewClient(conn io.ReadWriteCloser, opts Options) *Client {
 	}
 	if opts.Event == nil {
 		opts.Event = func(Event) {}
+	}
+	if opts.Harmless == nil {
+		opts.Harmless = func(uint64) {}
 	}
 	c := &Client{
 		conn:  conn,

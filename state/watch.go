@@ -63,6 +63,8 @@ type stream struct {
 	muted  map[controlmode.PaneID]bool     // paused by us: nobody watches them here
 	noisy  map[controlmode.PaneID]struct{} // sent output that nobody watches
 	paused map[controlmode.PaneID]struct{} // watched, and paused by tmux
+	// compared is never changed, only replaced.
+	compared compared
 }
 
 func (w *watches) init(m *Mirror) {
@@ -239,7 +241,8 @@ func (w *watches) open(ctx context.Context, server Server, id controlmode.Sessio
 		noisy: map[controlmode.PaneID]struct{}{}, paused: map[controlmode.PaneID]struct{}{},
 	}
 	s.routes.Store(&map[controlmode.PaneID]*Output{})
-	proc, err := w.m.startClient(id, "pause-after=3", min(w.m.cfg.Timeout, streamTimeout), func(e controlmode.Event) { w.event(s, e) })
+	proc, err := w.m.startClient(id, "pause-after=3", min(w.m.cfg.Timeout, streamTimeout),
+		func(e controlmode.Event) { w.event(s, e) }, w.m.itemsOf(s.server.ID).add)
 	if err != nil {
 		return nil, err
 	}
