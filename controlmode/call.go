@@ -277,7 +277,7 @@ func (c *Client) blockEnd(ev BlockEnd) {
 	default:
 		ev.Body = c.pauseLines(words, ev.Body)
 		a.blocks = append(a.blocks, ev)
-		if quiet(words) {
+		if harmless(words) {
 			c.opts.Harmless(ev.Guard.Number)
 		}
 		if a.nonce == "" && len(a.blocks) == len(a.commands) {

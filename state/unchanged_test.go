@@ -73,6 +73,18 @@ func TestPlacesAreListedOnce(t *testing.T) {
 		}
 		return m.read()-before < 300
 	})
+	for _, c := range []controlmode.Command{
+		controlmode.Cmd("send-keys", "-t", "%3", "-l", "--", "text"), controlmode.Cmd("send-keys", "-t", "%3", "-H", "0d"),
+	} {
+		if _, err := m.Do(within(t), controlmode.Request{Commands: []controlmode.Command{c}, Fence: true}); err != nil {
+			t.Fatal(err)
+		}
+		before := m.read()
+		x.places(t, m, Places)
+		if n := m.read() - before; n > 300 {
+			t.Errorf("%d bytes read after input", n)
+		}
+	}
 	x.run("rename-window", "-t", "main:3", "other")
 	before := m.read()
 	if got := x.places(t, m, Places); !strings.Contains(got, `"other"`) {
