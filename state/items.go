@@ -23,6 +23,9 @@ func (t *items) add(n uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	i := len(t.spans)
+	if i > 0 && n+1<<31 < t.spans[i-1].last { // tmux counts with 32 bits
+		t.spans, i = t.spans[:0], 0
+	}
 	for i > 0 && t.spans[i-1].first > n {
 		i--
 	}

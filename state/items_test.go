@@ -59,3 +59,17 @@ func TestItemsAreForgotten(t *testing.T) {
 		t.Error("the newest item is forgotten")
 	}
 }
+
+// tmux starts again at 0 after 32 bits.
+func TestItemsStartAgain(t *testing.T) {
+	var got items
+	for n := uint64(1<<32 - 2*maxSpans); n < 1<<32; n += 2 {
+		got.add(n)
+	}
+	for n := uint64(0); n < 9; n++ {
+		got.add(n)
+	}
+	if !got.all(0, 8) || got.all(1<<32-3, 1<<32-2) {
+		t.Errorf("%v", got.spans)
+	}
+}

@@ -38,6 +38,7 @@ func TestSinceLetsTmuxSleep(t *testing.T) {
 		t.Skip("only Linux tells whether a process sleeps")
 	}
 	x := newTmux(t).quiet("80", "24")
+	x.run("new-session", "-d", "-s", "other", "-x", "80", "-y", "24", "cat >/dev/null")
 	m := x.mirror()
 	p := x.printer(m, 0)
 	at := p.watch()
@@ -45,20 +46,36 @@ func TestSinceLetsTmuxSleep(t *testing.T) {
 	p.print("text\r\n")
 	at = p.delivered(at, 6)
 	p.unasked(at)
-	before := p.requests()
+	// Whatever may take the pane from the client, or change its size or process.
+	x.run("new-window", "-d", "-t", "main:", "cat >/dev/null")
 	for _, change := range [][]string{
 		{"resize-window", "-t", "%0", "-x", "60", "-y", "20"},
-		{"rename-window", "-t", "%0", "other"},
+		{"split-window", "-d", "-t", "%0", "cat >/dev/null"},
+		{"resize-pane", "-t", "%0", "-y", "5"},
+		{"resize-pane", "-Z", "-t", "%0"},
+		{"swap-pane", "-d", "-s", "%0", "-t", "other:0.0"},
+		{"swap-pane", "-d", "-s", "%0", "-t", "main:0.0"},
+		{"join-pane", "-d", "-s", "%0", "-t", "other:"},
+		{"join-pane", "-d", "-s", "%0", "-t", "main:0"},
+		{"break-pane", "-d", "-s", "%0", "-t", "other:"},
+		{"move-window", "-d", "-s", "%0", "-t", "main:7"},
+		{"link-window", "-d", "-s", "main:7", "-t", "other:8"},
+		{"unlink-window", "-t", "main:7"},
+		{"move-window", "-d", "-s", "other:8", "-t", "main:7"},
+		{"respawn-pane", "-k", "-t", "%0", "cat >/dev/null"},
 	} {
 		x.run(change...)
-		if _, err := m.Since(within(t), 0, at, SinceOptions{}); err != nil {
+		s, _ := m.watches.liveStream(0)
+		before := p.requests()
+		read, err := m.Since(within(t), 0, at, SinceOptions{})
+		if err != nil {
 			t.Fatal(err)
 		}
-		if p.requests() == before {
-			t.Errorf("tmux was not asked after %s", change[0])
+		if now, _ := m.watches.liveStream(0); now == s && p.requests() == before {
+			t.Errorf("tmux was not asked after %q", change)
 		}
+		at = read.Cursor
 		p.unasked(at)
-		before = p.requests()
 	}
 }
 
