@@ -263,6 +263,7 @@ func (c *Client) blockEnd(ev BlockEnd) {
 	case ev.Error:
 		c.blockFailed(a, ev, words)
 	case isNonce(ev.Body, a.nonce):
+		c.opts.Harmless(ev.Guard.Number)
 		var err error
 		if i+a.extra != len(a.commands) {
 			err = fmt.Errorf("%s: %w: %d blocks for %d commands", a.commands[0].words[0], ErrBlocks, i+a.extra, len(a.commands))
@@ -276,6 +277,9 @@ func (c *Client) blockEnd(ev BlockEnd) {
 	default:
 		ev.Body = c.pauseLines(words, ev.Body)
 		a.blocks = append(a.blocks, ev)
+		if harmless(words) {
+			c.opts.Harmless(ev.Guard.Number)
+		}
 		if a.nonce == "" && len(a.blocks) == len(a.commands) {
 			c.complete(a, nil)
 		} else {

@@ -72,6 +72,18 @@ type Options struct {
 	// the end of the answer. It must not block. *Output is valid only during
 	// the call. It is not called before Run, nor after Run has returned.
 	Event func(Event)
+	// Harmless, if set, is called on the reader goroutine with the item number of
+	// every command of this client that changes no session, window or pane: lists,
+	// captures, and input to programs. It is called before Do returns the answer and
+	// must not block.
+	//
+	// tmux numbers all that it runs, for whomever: each command of every client,
+	// each key, and up to 3.7c each notification (cmd-queue.c, cmdq_next; seen on
+	// 3.3a, 3.5a, 3.7c). So where all items between two answers were harmless ones
+	// of our clients, no command, key or notification has changed anything in
+	// between. What programs print is no item, and from 3.8 on the end of a
+	// process is none.
+	Harmless func(item uint64)
 	// Timeout is the deadline of a request that names none, and of becoming
 	// ready; 0 for 10 s.
 	Timeout time.Duration
@@ -102,6 +114,7 @@ type Client struct {
 	gap         gap   // what may come before the next block
 	failedNonce string
 
+	handled atomic.Uint64 // bytes that the reader is done with
 	running atomic.Bool
 
 	mu sync.Mutex // guards the fields that follow; never held across I/O or callbacks
@@ -123,6 +136,9 @@ func NewClient(conn io.ReadWriteCloser, opts Options) *Client {
 	}
 	if opts.Event == nil {
 		opts.Event = func(Event) {}
+	}
+	if opts.Harmless == nil {
+		opts.Harmless = func(uint64) {}
 	}
 	c := &Client{
 		conn:  conn,
@@ -204,6 +220,7 @@ func (c *Client) read() {
 			if perr := c.parser.Feed(buf[:n], c.event); perr != nil {
 				c.fail(perr)
 			}
+			c.handled.Add(uint64(n))
 		}
 		if err == nil && !closed(c.shut) {
 			continue
@@ -352,6 +369,20 @@ func (c *Client) Close() error {
 	return nil
 }
 
+// Drained tells whether all that tmux has written to this client so far has been
+// handled: Event has seen it. false may also mean that it cannot be told, as on
+// macOS. Any goroutine may call it; it does not block.
+func (c *Client) Drained() bool {
+	in, ok := c.conn.(interface {
+		empty() (taken uint64, ok bool)
+	})
+	if !ok {
+		return false
+	}
+	taken, ok := in.empty()
+	return ok && c.handled.Load() == taken
+}
+
 // Dump is the recorder's content, readable, with every letter and digit of pane
 // text, names and arguments masked: for the log when the protocol was violated.
 func (c *Client) Dump() []byte { return c.rec.dump() }
@@ -407,4 +438,20 @@ func quiet(words []string) bool {
 		return slices.Contains(words, "-p")
 	}
 	return false
+}
+
+// harmless tells commands that change no session, window or pane: quiet ones, input
+// to the program in a pane, and what only concerns buffers or this client. A key
+// that is bound in the pane's mode runs its command as an item of its own (tmux
+// 3.2a to 3.8, cmd-send-keys.c cmd_send_keys_inject_key).
+func harmless(words []string) bool {
+	switch words[0] {
+	case "set-buffer", "load-buffer", "delete-buffer", "paste-buffer":
+		return true
+	case "refresh-client":
+		return slices.Contains(words, "-A") || slices.Contains(words, "-B")
+	case "send-keys":
+		return !slices.ContainsFunc(words[1:], func(w string) bool { return w == "-R" || w == "-X" || w == "-K" })
+	}
+	return quiet(words)
 }

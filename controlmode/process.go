@@ -112,6 +112,13 @@ func Attach(cfg AttachConfig) (*Process, error) {
 // PID is the process id of the tmux client, equal to #{client_pid}.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
+// Terminal is the path of the terminal that the tmux client runs on, equal to
+// #{client_tty}; "" for a Pipe.
+func (p *Process) Terminal() string {
+	t, _ := p.conn.(terminal)
+	return t.name
+}
+
 // Done is closed when Run is about to return: the connection has ended and the
 // child is reaped.
 func (p *Process) Done() <-chan struct{} { return p.reaped }

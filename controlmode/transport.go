@@ -33,7 +33,11 @@ func startPTY(cmd *exec.Cmd) (io.ReadWriteCloser, error) {
 	}
 	cmd.Stdin, cmd.Stdout = slave, slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	conn, err := wakeable(master)
+	file, err := wakeable(master)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := newInlet(file)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +45,7 @@ func startPTY(cmd *exec.Cmd) (io.ReadWriteCloser, error) {
 		conn.Close()
 		return nil, err
 	}
-	return terminal{conn, cmd.Process}, nil
+	return terminal{conn, cmd.Process, slave.Name()}, nil
 }
 
 // wakeable duplicates a file into one on which Close wakes a blocked Read and
@@ -65,14 +69,15 @@ func wakeable(f *os.File) (*os.File, error) {
 
 // terminal is our end of a pty.
 type terminal struct {
-	*os.File
+	*inlet
 	child *os.Process
+	name  string // of the child's end
 }
 
 // Read turns EIO, which is how Linux tells that the other end has been closed,
 // into end of file.
 func (t terminal) Read(b []byte) (int, error) {
-	n, err := t.File.Read(b)
+	n, err := t.inlet.Read(b)
 	if errors.Is(err, syscall.EIO) {
 		err = io.EOF
 	}
@@ -84,7 +89,7 @@ func (t terminal) Close() error {
 	if runtime.GOOS == "darwin" {
 		t.child.Signal(syscall.SIGTERM) // see wakeable
 	}
-	return t.File.Close()
+	return t.inlet.Close()
 }
 
 // startPipe starts cmd on one end of a socket pair and returns the other. Only
@@ -101,7 +106,12 @@ func startPipe(cmd *exec.Cmd) (io.ReadWriteCloser, error) {
 		return nil, err
 	}
 	defer theirs.Close()
-	conn := stream{ours, leash}
+	in, err := newInlet(ours)
+	if err != nil {
+		leash.Close()
+		return nil, err
+	}
+	conn := stream{in, leash}
 	cmd.Stdin, cmd.Stdout = theirs, theirs
 	// The leash is the child's controlling terminal, for nothing but to hang up
 	// when this process ends, however it does. The end of the socket pair alone
@@ -141,14 +151,14 @@ func socketPair() (ours, theirs *os.File, err error) {
 
 // stream is our end of a socket pair.
 type stream struct {
-	*os.File
+	*inlet
 	leash *os.File
 }
 
 // Read turns ECONNRESET, which is how Linux tells that the other end was closed
 // with something of ours unread, into end of file.
 func (s stream) Read(b []byte) (int, error) {
-	n, err := s.File.Read(b)
+	n, err := s.inlet.Read(b)
 	if errors.Is(err, syscall.ECONNRESET) {
 		err = io.EOF
 	}
@@ -157,7 +167,7 @@ func (s stream) Read(b []byte) (int, error) {
 
 // Close ends the connection and hangs up.
 func (s stream) Close() error {
-	err := s.File.Close()
+	err := s.inlet.Close()
 	s.leash.Close()
 	return err
 }

@@ -113,6 +113,7 @@ func (c *call) run(ctx context.Context, id string) (state.Run, error) {
 	if err != nil {
 		return v, c.noRun(ctx, id)
 	}
+	c.about(v.Pane)
 	return v, nil
 }
 
@@ -158,6 +159,9 @@ func interruptRun(ctx context.Context, c *call, a interruptArgs) (*toolResult, e
 			}
 			return g.write(ctx, controlmode.Cmd("send-keys", "-t", v.Pane.String(), "-H", "03"))
 		})
+		if errors.Is(err, state.ErrUnknown) {
+			err = &lostAnswer{cause: err, what: "C-c was pressed", where: "at run " + v.ID + " with get_run", cursor: c.here}
+		}
 	default:
 		sent, err = c.table.mirror.SignalRun(ctx, a.RunID, *a.Signal)
 	}
@@ -165,7 +169,7 @@ func interruptRun(ctx context.Context, c *call, a interruptArgs) (*toolResult, e
 		return nil, c.missing(ctx, err, v.Pane.String())
 	}
 	if sent {
-		if v, err = c.table.mirror.AwaitRun(ctx, a.RunID, interruptShown); err != nil {
+		if v, err = c.table.mirror.AwaitRun(ctx, a.RunID, interruptShown); err != nil && ctx.Err() == nil {
 			return nil, err
 		}
 	}

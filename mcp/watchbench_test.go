@@ -137,9 +137,10 @@ func BenchmarkSince(b *testing.B) {
 }
 
 // BenchmarkSearch is a search over 300 panes, watched and not, beside the list of
-// their places and one of their grids. The aim is less than 5 ms for watched ones.
-//
-//	go test -run xxx -bench Search -benchtime 100x ./mcp
+// their places and one of their grids. The bare client's lists come in between as
+// anybody's commands do, after which all must be listed again; "alone" is without
+// them, as when nobody but the daemon commands tmux, and "printing" is that with
+// five panes that have printed. The aim is less than 5 ms for watched panes.
 func BenchmarkSearch(b *testing.B) {
 	f := newBeside(b)
 	for i := 30; i < 300; i++ {
@@ -156,4 +157,29 @@ func BenchmarkSearch(b *testing.B) {
 		f.cursor(fmt.Sprintf("%%%d", i))
 	}
 	f.measure(b, "watched", search, nil, windows, places, grids)
+	var ttys []*os.File
+	for i := range 5 {
+		tty, _ := f.listen(b, fmt.Sprintf("%%%d", 50*i))
+		ttys = append(ttys, tty)
+	}
+	for name, before := range map[string]func(){
+		"alone": func() {},
+		"printing": func() {
+			for _, tty := range ttys {
+				fmt.Fprint(tty, "text\r\n")
+			}
+		},
+	} {
+		b.Run(name, func(b *testing.B) {
+			var took []float64
+			for b.Loop() {
+				before()
+				begin := time.Now()
+				exchange(f.call, search)
+				took = append(took, float64(time.Since(begin).Nanoseconds())/1e3)
+			}
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(median(took), "call-us")
+		})
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -129,7 +130,12 @@ func (m *Mirror) attachOnce(ctx context.Context) (served time.Duration, err erro
 	if err != nil {
 		return 0, emptyServer(err)
 	}
-	proc, err := m.startClient(session, "no-output", m.cfg.Timeout, m.structureEvent)
+	var ours atomic.Pointer[items] // nil until it is known of which server
+	proc, err := m.startClient(session, "no-output", m.cfg.Timeout, m.structureEvent, func(item uint64) {
+		if t := ours.Load(); t != nil {
+			t.add(item)
+		}
+	})
 	if err != nil {
 		return 0, err
 	}
@@ -163,6 +169,7 @@ func (m *Mirror) attachOnce(ctx context.Context) (served time.Duration, err erro
 	if err != nil {
 		return fail(err)
 	}
+	ours.Store(m.itemsOf(server.ID))
 	m.setAttached(&attachment{proc, server})
 	m.log.Info("attached", zap.Int("server", server.ID.PID), zap.String("version", server.Version),
 		zap.Stringer("session", session))
@@ -220,11 +227,13 @@ func (m *Mirror) binary() controlmode.Binary {
 
 // startClient starts a control client that can never resize, nor write to the
 // environment of, what it looks at (P6).
-func (m *Mirror) startClient(s controlmode.SessionID, flag string, timeout time.Duration, event func(controlmode.Event)) (*controlmode.Process, error) {
+func (m *Mirror) startClient(
+	s controlmode.SessionID, flag string, timeout time.Duration, event func(controlmode.Event), harmless func(item uint64),
+) (*controlmode.Process, error) {
 	proc, err := controlmode.Attach(controlmode.AttachConfig{
 		Bin: m.cfg.Bin, Socket: m.cfg.Socket, Session: s, Flags: []string{"ignore-size", flag},
 		Transport: m.cfg.Transport, Env: clientMark(),
-		Options: controlmode.Options{Event: event, Timeout: timeout},
+		Options: controlmode.Options{Event: event, Harmless: harmless, Timeout: timeout},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("start control client: %w", err)

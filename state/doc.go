@@ -19,6 +19,11 @@
 // of its own; a full refresh is also published as the newest Model. A model is
 // immutable: any goroutine may keep and read it for ever.
 //
+// Two kinds of reads can do without a refresh where it can be proved that one would
+// find nothing new: Since, while the server sleeps (still.go), and the places and
+// grids of a search, while tmux has run nothing but harmless commands of ours
+// (unchanged.go).
+//
 // Notifications are hints. They never change the model by themselves: tmux up
 // to 3.7c confuses some, and is silent about other changes. A hint leads, after
 // a few milliseconds, to a full refresh; a slow period does the same for what

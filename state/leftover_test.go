@@ -25,15 +25,18 @@ func TestRunFindsTypedText(t *testing.T) {
 			t.Fatal(err)
 		}
 		x.keys(id, "-l", "echo x y")
-		for text := ""; !strings.Contains(text, "echo x y"); { // shown, in as many steps as the shell likes
-			_, out := m.watches.liveStream(id)
-			if line, ok := out.commandLine(); ok {
-				text = line.text
-			}
+		typed := func() string {
 			if _, err := m.Since(within(t), id, from, SinceOptions{Wait: 10 * time.Millisecond}); err != nil {
 				t.Fatal(err)
 			}
+			_, out := m.watches.liveStream(id)
+			line, ok := out.commandLine()
+			if !ok {
+				return "nothing known"
+			}
+			return line.text
 		}
+		until(t, "the text is shown", func() bool { return strings.Contains(typed(), "echo x y") })
 		for range 2 {
 			_, err := m.PrepareRun(within(t), id, RunOptions{Command: "echo no", Ready: patience})
 			var left *LeftoverError
@@ -44,16 +47,9 @@ func TestRunFindsTypedText(t *testing.T) {
 		if _, busy := m.ActiveRun(id); busy {
 			t.Error("the pane is taken")
 		}
+		x.awaitRead(id, "echo x y")
 		x.keys(id, "C-c")
-		for {
-			_, out := m.watches.liveStream(id)
-			if line, ok := out.commandLine(); ok && line.text == "" {
-				break
-			}
-			if _, err := m.caughtUp(within(t), id, GapAttached); err != nil {
-				t.Fatal(err)
-			}
-		}
+		until(t, "the text is gone", func() bool { return typed() == "" })
 		if status, output := x.does(m, id, "echo second"); status != 0 || output != "second\n" {
 			t.Errorf("%d %q", status, output)
 		}
@@ -74,14 +70,12 @@ func TestRunAtAPromptMarkedEarly(t *testing.T) {
 	}
 	x.keys(id, "Enter") // the first prompt came before the watch
 	var left *LeftoverError
-	for !errors.As(x.tries(m, id), &left) {
-	}
+	until(t, "the text is found", func() bool { return errors.As(x.tries(m, id), &left) })
 	if left.Text != "mine>" {
 		t.Errorf("%q", left.Text)
 	}
 	x.keys(id, "Enter")
-	for errors.As(x.tries(m, id), &left) { // until it is shown
-	}
+	until(t, "the prompt is shown", func() bool { return !errors.As(x.tries(m, id), &left) })
 	for range 3 {
 		if status, output := x.does(m, id, "echo on"); status != 0 || output != "on\n" {
 			t.Errorf("%d %q", status, output)

@@ -67,6 +67,7 @@ type Mirror struct {
 	log     *zap.Logger
 	path    string // absolute path of the tmux socket
 	reads   refresher
+	places  known // the refresher's
 	model   atomic.Pointer[Model]
 	hint    chan struct{} // capacity 1: something structural changed
 	kick    chan struct{} // capacity 1: a read wants to be attached now
@@ -89,6 +90,8 @@ type Mirror struct {
 	lastErr  string
 	own      map[int]ownClient // by pid
 	lastLife ServerID          // of the newest attachment, also while detached
+	items    *items            // harmless ones of the server itemLife
+	itemLife ServerID
 	ended    bool
 }
 

@@ -60,6 +60,8 @@ type Output struct {
 
 	counted int64 // bytes of memory, as last told
 
+	sure sure // as last found out
+
 	audits, misses int       // screens compared, and found different
 	audited        time.Time // last start for a difference
 }

@@ -135,6 +135,9 @@ func (r *refresher) run() {
 // ask asks tmux for tables in one line, so that they are of one instant. No
 // server is an answer: an empty model.
 func (m *Mirror) ask(ctx context.Context, t Tables) (*Model, error) {
+	if t == Places {
+		return m.askPlaces(ctx)
+	}
 	return m.askBy(ctx, t, m.query)
 }
 

@@ -26,8 +26,7 @@ func TestRunPaneIsReaped(t *testing.T) {
 		"the last one": {alone: true, later: 2 * ownPaneKept, stays: true},
 		"typed into": {then: func(id string) {
 			x.run("send-keys", "-t", id, "-l", "x")
-			for !strings.Contains(x.run("capture-pane", "-p", "-t", id), "$ x") {
-			}
+			until(t, "x is shown", func() bool { return strings.Contains(x.run("capture-pane", "-p", "-t", id), "$ x") })
 		}, later: 2 * ownPaneKept, stays: true},
 		"looked at": {then: func(id string) { x.run("select-window", "-t", id); t.Cleanup(x.person("main")) }, later: 2 * ownPaneKept, stays: true},
 		"respawned": {then: func(id string) { x.run("respawn-pane", "-k", "-t", id, "cat") }, later: 2 * ownPaneKept, stays: true},
@@ -41,8 +40,9 @@ func TestRunPaneIsReaped(t *testing.T) {
 			}
 			v, _ := x.finish(m, x.begin(m, id, RunOptions{Command: "echo", NewPane: !c.plain}))
 			m.awaitFor(t, id, WaitsPrompt)
-			for !strings.HasSuffix(strings.TrimSpace(x.run("capture-pane", "-p", "-t", id.String())), "\n\n$") {
-			}
+			until(t, "a prompt is shown", func() bool {
+				return strings.HasSuffix(strings.TrimSpace(x.run("capture-pane", "-p", "-t", id.String())), "\n\n$")
+			})
 			now := time.Now()
 			j, err := m.runs.find(v.ID)
 			if err != nil {

@@ -278,18 +278,22 @@ func (o *Output) awaitScreen(ctx context.Context, limit time.Duration) error {
 
 // caughtUp answers the pane's log when it holds all that tmux had received from
 // the pane when the call was made (P1): one round trip on the connection that
-// delivers it. The answer also tells whether the transcript shows what tmux
+// delivers it, unless that can be known without. The answer also tells whether the transcript shows what tmux
 // shows; if not it is started anew. reason is why output is missing if the pane
 // has to be watched anew.
 func (m *Mirror) caughtUp(ctx context.Context, id controlmode.PaneID, reason GapReason) (*Output, error) {
 	if s, out := m.watches.liveStream(id); s != nil {
 		out.touch(time.Now())
+		if s.still(out) {
+			return out, nil
+		}
 		var at probe
+		var told uint64
 		blocks, err := s.ask(ctx, controlmode.Request{
 			Commands: []controlmode.Command{gridCmd(id), insideCmd(s.session, id)}, Fence: true,
 			Begin: func(i int) {
 				if i == 0 {
-					at = out.probe()
+					at, told = out.probe(), s.told.Load()
 				}
 			},
 		})
@@ -301,6 +305,9 @@ func (m *Mirror) caughtUp(ctx context.Context, id controlmode.PaneID, reason Gap
 			// A dead pane is paused before anybody respawns it, and then shows what
 			// was not delivered: the transcript must not be corrected by that.
 			if err == nil && out.live(g.pid) && !g.dead {
+				if at.agrees(g) {
+					out.assure(sure{s, told, at.offset, g.pid})
+				}
 				return out, m.startAgain(ctx, s, out, at, g)
 			}
 		}

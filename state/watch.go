@@ -56,13 +56,17 @@ type stream struct {
 	server  Server
 	// routes is replaced whole; the reader goroutine loads it for every line.
 	routes  atomic.Pointer[map[controlmode.PaneID]*Output]
-	layouts atomic.Uint64 // layouts told, see Shown
-	heard   atomic.Int64  // when output came last, see WriteAt
+	layouts atomic.Uint64           // layouts told, see Shown
+	heard   atomic.Int64            // when output came last, see WriteAt
+	told    atomic.Uint64           // notifications, see still
+	sleep   atomic.Pointer[sleeper] // nil until the client is ready
 
 	mu     sync.Mutex                      // guards the fields that follow
 	muted  map[controlmode.PaneID]bool     // paused by us: nobody watches them here
 	noisy  map[controlmode.PaneID]struct{} // sent output that nobody watches
 	paused map[controlmode.PaneID]struct{} // watched, and paused by tmux
+	// compared is never changed, only replaced.
+	compared compared
 }
 
 func (w *watches) init(m *Mirror) {
@@ -239,7 +243,8 @@ func (w *watches) open(ctx context.Context, server Server, id controlmode.Sessio
 		noisy: map[controlmode.PaneID]struct{}{}, paused: map[controlmode.PaneID]struct{}{},
 	}
 	s.routes.Store(&map[controlmode.PaneID]*Output{})
-	proc, err := w.m.startClient(id, "pause-after=3", min(w.m.cfg.Timeout, streamTimeout), func(e controlmode.Event) { w.event(s, e) })
+	proc, err := w.m.startClient(id, "pause-after=3", min(w.m.cfg.Timeout, streamTimeout),
+		func(e controlmode.Event) { w.event(s, e) }, w.m.itemsOf(s.server.ID).add)
 	if err != nil {
 		return nil, err
 	}
@@ -250,12 +255,14 @@ func (w *watches) open(ctx context.Context, server Server, id controlmode.Sessio
 	w.wg.Go(func() {
 		err := w.m.runClient(runCtx, proc)
 		close(s.ended)
+		s.sleep.Load().close()
 		w.closed(s, err)
 	})
 	w.mu.Unlock()
 	err = s.awaitReady(ctx)
 	leave()
 	if err == nil {
+		s.watchSleep()
 		err = w.muteOthers(ctx, s)
 	}
 	if err != nil {
@@ -305,6 +312,9 @@ func (w *watches) muteOthers(ctx context.Context, s *stream) error {
 // event routes what a stream client is told. It runs on the client's reader
 // goroutine, so that an offset taken when a reply begins is exact (P2).
 func (w *watches) event(s *stream, e controlmode.Event) {
+	if _, ok := e.(*controlmode.Output); !ok {
+		s.told.Add(1)
+	}
 	switch e := e.(type) {
 	case *controlmode.Output:
 		s.heard.Store(time.Now().UnixNano())
