@@ -110,7 +110,7 @@ func withCommand(command string) *regexp.Regexp {
 	return regexp.MustCompile(`(?m)(^|; )` + command + ` .*$`)
 }
 
-func init() { between = standBetween }
+func init() { instead = append(instead, standBetween) }
 
 // standBetween becomes a control client, with another process in between. tmux and
 // the daemon know the client by its process.
