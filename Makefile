@@ -110,6 +110,13 @@ runs: ## RUNS (200) random commands in every shell; TMUX_MCPD_TEST_TMUX=binary
 restarts: ## the daemon ended 50 times under 8 busy clients
 	TMUX_MCPD_RESTARTS=50 $(GO) test -count=1 -timeout 20m -run '^TestD07RestartsUnderBusyClients$$' -v ./integration
 
+SUITE ?= bookworm
+RUN   ?= ^TestSystemd
+
+.PHONY: systemd
+systemd: ## the installed service under the systemd of SUITE (bookworm); as root; RUN=regexp
+	GO='$(GO)' .ci/tools/systemd $(SUITE) '$(RUN)'
+
 .PHONY: record
 record: ## recordings of real programs for the transcript, made anew
 	$(GO) run ./state/transcript/internal/record

@@ -65,15 +65,26 @@ func ownScope(ctx context.Context) []string {
 	if err != nil {
 		return nil
 	}
-	prefix := []string{run, "--scope", "--quiet", "--collect"}
-	if os.Getuid() != 0 {
-		prefix = append(prefix, "--user")
-	}
-	prefix = append(prefix, "--")
-	ctx, cancel := context.WithTimeout(ctx, defaultTimeout)
-	defer cancel()
-	if exec.CommandContext(ctx, prefix[0], append(prefix[1:len(prefix):len(prefix)], "true")...).Run() != nil {
+	env, err := exec.LookPath("env")
+	if err != nil {
 		return nil
 	}
-	return prefix
+	scope := []string{run, "--scope", "--quiet", "--collect", "--description=tmux server started by tmux-mcpd"}
+	if os.Getuid() != 0 {
+		scope = append(scope, "--user")
+	}
+	// systemd-run gives what it starts the INVOCATION_ID of the scope (252): what
+	// runs in panes would take itself for a service.
+	command := []string{"--", env, "-u", "INVOCATION_ID"}
+	// Since 253 one process that the kernel kills for want of memory would end a
+	// whole scope; before, a scope does not have that property.
+	ctx, cancel := context.WithTimeout(ctx, defaultTimeout)
+	defer cancel()
+	for _, property := range [][]string{{"--property=OOMPolicy=continue"}, nil} {
+		prefix := slices.Concat(scope, property, command)
+		if exec.CommandContext(ctx, prefix[0], append(prefix[1:len(prefix):len(prefix)], "true")...).Run() == nil {
+			return prefix
+		}
+	}
+	return nil
 }

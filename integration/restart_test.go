@@ -16,27 +16,48 @@ import (
 )
 
 // TestD07RestartsUnderBusyClients: the daemon is ended again and again, in order
-// and by SIGKILL, under clients that read and write through bridges. At any time
-// there is one daemon in the end; every call is answered, if only with an error;
-// nothing is written twice, and what was answered as done was done.
+// and by SIGKILL.
 //
 // TMUX_MCPD_RESTARTS is how many times (6).
 func TestD07RestartsUnderBusyClients(t *testing.T) {
-	const busy = 8
-	restarts := number(t, "TMUX_MCPD_RESTARTS", 6)
 	x := startTmux(t)
 	prog, socket := program(t, raced), filepath.Join(x.dir, "m")
 	env := append(slices.Clone(x.env), "GORACE=atexit_sleep_ms=0", "TMUX_MCPD_LISTEN="+socket,
 		"TMUX_MCPD_TMUX_SOCKET_PATH="+x.sock, "TMUX_MCPD_TMUX_BIN="+x.bin, "XDG_STATE_HOME="+x.dir)
 	t.Cleanup(func() { endDaemonOn(t, socket) }) // after the bridges, which would start another
-	control := startBridge(t, env, prog, "stdio")
+	(&ending{
+		t: t, tmux: x.run, socket: socket,
+		bridge: func() *bridge { return startBridge(t, env, prog, "stdio") },
+		end: func(n, pid int) error {
+			return syscall.Kill(pid, []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL}[n%2])
+		},
+	}).underBusyClients(int(number(t, "TMUX_MCPD_RESTARTS", 6)))
+}
 
+// ending is a daemon that is ended again and again.
+type ending struct {
+	t      *testing.T
+	tmux   func(...string) string
+	socket string
+	bridge func() *bridge
+	end    func(n, pid int) error
+}
+
+// underBusyClients ends the daemon so many times, under clients that read and
+// write through bridges. At any time there is one daemon in the end; every call is
+// answered, if only with an error; nothing is written twice, and what was answered
+// as done was done.
+func (e *ending) underBusyClients(restarts int) {
+	t := e.t
+	t.Helper()
+	const busy = 8
+	control := e.bridge()
 	var done atomic.Bool
 	var wg sync.WaitGroup
 	var unknown, written atomic.Int64
 	sure := make([][]string, busy) // the windows each client knows to have made
 	for i := range busy {
-		b := startBridge(t, env, prog, "stdio")
+		b := e.bridge()
 		wg.Go(func() {
 			for n := 0; !done.Load(); n++ {
 				name := fmt.Sprintf("c%d-%d", i, n)
@@ -68,37 +89,27 @@ func TestD07RestartsUnderBusyClients(t *testing.T) {
 	}()
 	last := 0
 	for n := range restarts {
-		var s struct{ PID int }
+		pid := last
 		until(t, "the next daemon", func() bool { // an ending one may still answer
-			raw, err := control.request("tmux-mcpd/status", map[string]any{})
-			if err == nil {
-				err = json.Unmarshal(raw, &s)
-			}
-			if err != nil || s.PID == 0 {
-				t.Fatalf("restart %d: pid %d after %d, %v", n, s.PID, last, err)
-			}
-			return s.PID != last
+			pid = control.servedBy()
+			return pid != last
 		})
 		// Each bridge may have started one; all but one find the lock taken and end.
-		until(t, "one daemon", func() bool { return len(daemonsOn(socket)) == 1 })
+		until(t, "one daemon", func() bool { return len(daemonsOn(e.socket)) == 1 })
 		before := written.Load()
 		until(t, "the clients at work", func() bool {
-			x.run("display-message", "-p", "")
+			e.tmux("display-message", "-p", "")
 			return written.Load() > before || done.Load()
 		})
-		sig := syscall.SIGTERM
-		if n%2 == 1 {
-			sig = syscall.SIGKILL
-		}
-		if err := syscall.Kill(s.PID, sig); err != nil {
+		if err := e.end(n, pid); err != nil {
 			t.Fatalf("restart %d: %v", n, err)
 		}
-		last = s.PID
+		last = pid
 	}
 	done.Store(true)
 	wg.Wait()
 	names := map[string]int{}
-	for _, name := range strings.Fields(x.run("list-windows", "-t", "main", "-F", "#{window_name}")) {
+	for _, name := range strings.Fields(e.tmux("list-windows", "-t", "main", "-F", "#{window_name}")) {
 		names[name]++
 	}
 	for name, n := range names {
@@ -114,6 +125,20 @@ func TestD07RestartsUnderBusyClients(t *testing.T) {
 		}
 	}
 	t.Logf("%d windows made, %d calls of which nobody knows", written.Load(), unknown.Load())
+}
+
+// servedBy is the process id of the daemon that answers.
+func (c *caller) servedBy() int {
+	c.t.Helper()
+	var s struct{ PID int }
+	raw, err := c.request("tmux-mcpd/status", map[string]any{})
+	if err == nil {
+		err = json.Unmarshal(raw, &s)
+	}
+	if err != nil || s.PID == 0 {
+		c.t.Fatalf("status: pid %d, %v", s.PID, err)
+	}
+	return s.PID
 }
 
 // daemonsOn are the processes that serve a socket.

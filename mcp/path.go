@@ -38,27 +38,35 @@ func socketPath(env func(string) string, uid int, tmuxSocketAbs string, isDefaul
 		sum := sha256.Sum256([]byte(tmuxSocketAbs))
 		file = hex.EncodeToString(sum[:])[:12] + ".sock"
 	}
-	path := filepath.Join(runtimeDirectory(env, uid, owned), file)
+	dir := "/tmp/tmux-mcpd-" + strconv.Itoa(uid)
+	if run := runtimeDirectory(env, uid, owned); run != "" {
+		dir = filepath.Join(run, "tmux-mcpd")
+	}
+	path := filepath.Join(dir, file)
 	if len(path) > maxSocketPath {
 		return "", tooLong(path)
 	}
 	return path, nil
 }
 
-// runtimeDirectory is the directory half of the rule.
+// RuntimeDirectory is the user's runtime directory by the same rule, "" if there
+// is none.
+func RuntimeDirectory(env func(string) string, uid int) string {
+	return runtimeDirectory(env, uid, ownedDirectory)
+}
+
 func runtimeDirectory(env func(string) string, uid int, owned func(dir string, uid int) bool) string {
-	id := strconv.Itoa(uid)
 	// A relative XDG_RUNTIME_DIR is invalid by the base directory
 	// specification and would give every working directory its own daemon.
 	if dir := env("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) && owned(dir, uid) {
-		return filepath.Join(dir, "tmux-mcpd")
+		return dir
 	}
 	// "su" keeps the other user's variable, ssh and cron set none: the
 	// directory logind made for uid is then still the one a desktop uses.
-	if dir := filepath.Join("/run/user", id); owned(dir, uid) {
-		return filepath.Join(dir, "tmux-mcpd")
+	if dir := filepath.Join("/run/user", strconv.Itoa(uid)); owned(dir, uid) {
+		return dir
 	}
-	return "/tmp/tmux-mcpd-" + id
+	return ""
 }
 
 // ownedDirectory reports whether dir exists and belongs to uid.

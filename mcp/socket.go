@@ -45,13 +45,13 @@ func (e *InUseError) Error() string {
 	return fmt.Sprintf("tmux-mcpd (pid %d) serves %s already", e.PID, e.Path)
 }
 
-// Listener is a listening socket and, unless it came from FromListener, the
-// lock that makes its daemon the only one. Close may be called by any
+// Listener is a listening socket and the lock that makes its daemon the only
+// one, which one of FromListener has from Lock on. Close may be called by any
 // goroutine, more than once; it does not block.
 type Listener struct {
 	path string
 	ln   *net.UnixListener
-	lock *os.File // nil for FromListener
+	lock *os.File // nil for FromListener before Lock
 	// policy is what clients may see and do; nil for the daemon's own. Set before Serve.
 	policy *Policy
 	made   fs.FileInfo // the socket we bound, nil for FromListener
@@ -107,11 +107,20 @@ func Listen(path string) (*Listener, error) {
 	return l, nil
 }
 
-// FromListener serves a socket that the service manager opened: no lock is
-// taken and nothing is removed, both are the manager's.
+// FromListener serves a socket that the service manager opened: it is the
+// manager's to remove.
 func FromListener(ln *net.UnixListener) *Listener {
 	ln.SetUnlinkOnClose(false)
 	return &Listener{path: ln.Addr().String(), ln: ln}
+}
+
+// Lock takes the lock of a socket from FromListener. A manager puts its socket in
+// the place of any other, so a daemon may be left that nobody finds any more: it
+// holds the lock, and is the *InUseError. Lock must be called before Serve; it
+// blocks at most about a tenth of a second.
+func (l *Listener) Lock() (err error) {
+	l.lock, err = takeLock(l.path)
+	return err
 }
 
 // stop ends the listening and removes the socket, if it is still the one we
@@ -128,6 +137,20 @@ func (l *Listener) stop() {
 			l.err = errors.Join(l.err, os.Remove(l.path))
 		}
 	})
+}
+
+// Lost tells whether clients cannot find the socket any more, and whether they
+// find something else (other) in its place. A manager's is never lost.
+func (l *Listener) Lost() (lost, other bool) {
+	if l.made == nil {
+		return false, false
+	}
+	fi, err := os.Lstat(l.path)
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist), false
+	}
+	same := os.SameFile(fi, l.made)
+	return !same, !same
 }
 
 // AcceptOwn is for servers of something else on such a socket: it waits for the

@@ -376,13 +376,44 @@ func TestD04PathLength(t *testing.T) {
 
 func TestFromListener(t *testing.T) {
 	path := filepath.Join(shortDir(t), "s")
+	before, err := Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer before.Close()
+	if lost, other := before.Lost(); lost || other {
+		t.Errorf("lost %v, other %v", lost, other)
+	}
+	if err := os.Remove(path); err != nil { // as systemd does it
+		t.Fatal(err)
+	}
+	if lost, other := before.Lost(); !lost || other {
+		t.Errorf("removed: lost %v, other %v", lost, other)
+	}
 	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		t.Fatal(err)
 	}
+	if lost, other := before.Lost(); !lost || !other {
+		t.Errorf("replaced: lost %v, other %v", lost, other)
+	}
 	l := FromListener(ln)
 	if l.Path() != path {
 		t.Errorf("path %s", l.Path())
+	}
+	var in *InUseError
+	if err := l.Lock(); !errors.As(err, &in) || in.PID != os.Getpid() {
+		t.Errorf("locked beside the one before: %v", err)
+	}
+	before.Close()
+	if err := l.Lock(); err != nil {
+		t.Error(err)
+	}
+	if _, err := Listen(path); !errors.As(err, &in) {
+		t.Errorf("a second one: %v", err)
+	}
+	if lost, other := l.Lost(); lost || other {
+		t.Errorf("lost %v, other %v", lost, other)
 	}
 	l.Close()
 	if _, err := os.Lstat(path); err != nil {

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 )
 
@@ -39,33 +37,6 @@ func TestCallArguments(t *testing.T) {
 			t.Errorf("%q was accepted as %v", word, args)
 		}
 	}
-}
-
-func TestAwaitIdle(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		start := time.Now()
-		busyUntil := start.Add(7 * time.Minute)
-		if !awaitIdle(ctx, 10*time.Minute, func() bool { return time.Now().After(busyUntil) }) {
-			t.Fatal("ended without idling")
-		}
-		if d := time.Since(start); d < 17*time.Minute || d > 18*time.Minute {
-			t.Errorf("idle for 10 min from minute 7 on was noticed after %v", d)
-		}
-		// A visit starts the time anew.
-		visit := time.Now().Add(9 * time.Minute)
-		start = time.Now()
-		awaitIdle(ctx, 10*time.Minute, func() bool { d := time.Since(visit); return d < 0 || d > time.Minute })
-		if d := time.Since(start); d < 19*time.Minute {
-			t.Errorf("a visit in minute 9 did not count: ended after %v", d)
-		}
-		// Without a limit, never.
-		time.AfterFunc(time.Hour, cancel)
-		if awaitIdle(ctx, 0, func() bool { return true }) {
-			t.Error("ended without a limit")
-		}
-	})
 }
 
 func TestCommandTimeout(t *testing.T) {

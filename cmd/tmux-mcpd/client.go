@@ -53,14 +53,17 @@ func openClient(ctx context.Context, c *config) (*client, error) {
 	return newClient(ctx, conn, c)
 }
 
-// newClient shakes hands over conn, which it owns from then on. Everything done
-// with the client ends with ctx, for which ctx needs a deadline.
+// newClient says who we are and shakes hands over conn, which it owns from then
+// on. With a nil c it leaves the first to the bridge that it talks to. Everything
+// done with the client ends with ctx, for which ctx needs a deadline.
 func newClient(ctx context.Context, conn stream, c *config) (*client, error) {
 	cl := &client{conn: conn, lines: lineReader{src: conn, max: maxReply}}
 	context.AfterFunc(ctx, func() { conn.SetDeadline(time.Now()) })
-	if _, err := conn.Write(hello(os.LookupEnv, c)); err != nil {
-		cl.close()
-		return nil, unreachable(ctx, err)
+	if c != nil {
+		if _, err := conn.Write(hello(os.LookupEnv, c)); err != nil {
+			cl.close()
+			return nil, unreachable(ctx, err)
+		}
 	}
 	_, err := cl.request(ctx, "initialize", map[string]any{
 		"protocolVersion": "2025-11-25",

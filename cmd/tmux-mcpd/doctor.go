@@ -9,8 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -72,6 +70,7 @@ func doctor(ctx context.Context, in *invocation) error {
 		{"tmux", x.tmux},
 		{"tmux server", x.server},
 		{"control group", x.controlGroup},
+		{"service", x.service},
 		{"socket", x.socket},
 		{"daemon", x.daemon},
 		{"exact read", x.exactRead},
@@ -159,55 +158,6 @@ func (x *examination) server(ctx context.Context) finding {
 	}
 	pid, version, _ := strings.Cut(strings.TrimSpace(string(out)), " ")
 	return finding{Outcome: fine, Text: fmt.Sprintf("tmux %s, pid %s, on %s", version, pid, x.in.cfg.tmuxSocket)}
-}
-
-// controlGroup finds a tmux server that would be ended together with a service or
-// a login: what runs in a control group ends with it.
-func (x *examination) controlGroup(ctx context.Context) finding {
-	if runtime.GOOS != "linux" || x.outcome("tmux server") != fine {
-		return finding{Outcome: skipped, Text: "only where a tmux server runs on Linux"}
-	}
-	out, err := x.binary().Output(ctx, controlmode.Cmd("display-message", "-p", "#{pid}"))
-	if err != nil {
-		return failed(err, "")
-	}
-	raw, err := os.ReadFile(filepath.Join("/proc", strings.TrimSpace(string(out)), "cgroup"))
-	if err != nil {
-		return finding{Outcome: skipped, Text: err.Error()}
-	}
-	return judgeGroup(string(raw))
-}
-
-// judgeGroup judges the text of /proc/PID/cgroup.
-func judgeGroup(text string) finding {
-	group := ""
-	for line := range strings.Lines(text) {
-		if path, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok || group == "" {
-			if ok {
-				group = path
-			} else if i := strings.LastIndexByte(line, ':'); i >= 0 && strings.Contains(line, "systemd") {
-				group = strings.TrimSpace(line[i+1:])
-			}
-		}
-	}
-	last := group[strings.LastIndexByte(group, '/')+1:]
-	switch {
-	case group == "" || last == "":
-		return finding{Outcome: fine, Text: "in no service's"}
-	case strings.HasPrefix(last, serviceName) && strings.HasSuffix(last, ".service"):
-		return finding{
-			Outcome: broken, Text: "the tmux server runs inside the daemon's own service (" + last + ")",
-			Remedy: "start tmux from a terminal, or let create_session start it where systemd-run works; KillMode=process in the unit spares it meanwhile",
-		}
-	case strings.HasSuffix(last, ".service") && !strings.HasPrefix(last, "user@"):
-		return finding{
-			Outcome: unsure, Text: "the tmux server ends with the service " + last,
-			Remedy: "start tmux outside of it: systemd-run --user --scope tmux",
-		}
-	case strings.HasPrefix(last, "session-"):
-		return finding{Outcome: fine, Text: "in the login session " + last + "; where KillUserProcesses=yes it ends with that login"}
-	}
-	return finding{Outcome: fine, Text: "in " + last}
 }
 
 func (x *examination) socket(ctx context.Context) finding {
@@ -323,7 +273,7 @@ func (x *examination) bridge(ctx context.Context) finding {
 		return failed(err, "")
 	}
 	begin := time.Now()
-	cl, end, err := bridgeClient(ctx, e.Command, append(e.Args, "--no-start"), os.Environ(), x.in.cfg)
+	cl, end, err := bridgeClient(ctx, e.Command, append(e.Args, "--no-start"), os.Environ())
 	if err != nil {
 		return failed(err, "")
 	}

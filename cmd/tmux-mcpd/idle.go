@@ -14,7 +14,7 @@ func awaitIdle(ctx context.Context, limit time.Duration, idle func() bool) bool 
 		<-ctx.Done()
 		return false
 	}
-	look := time.NewTicker(min(max(limit/10, 10*time.Millisecond), 30*time.Second))
+	look := time.NewTicker(lookEvery(limit))
 	defer look.Stop()
 	since := time.Now()
 	for {
@@ -25,6 +25,31 @@ func awaitIdle(ctx context.Context, limit time.Duration, idle func() bool) bool 
 			if !idle() {
 				since = now
 			} else if now.Sub(since) >= limit {
+				return true
+			}
+		}
+	}
+}
+
+// lookEvery is how often a daemon that ends after so long looks whether to.
+func lookEvery(limit time.Duration) time.Duration {
+	if limit <= 0 {
+		return 30 * time.Second
+	}
+	return min(max(limit/10, 10*time.Millisecond), 30*time.Second)
+}
+
+// awaitLost blocks until lost (true), which it looks for that often, or until ctx
+// ends (false).
+func awaitLost(ctx context.Context, every time.Duration, lost func() bool) bool {
+	look := time.NewTicker(every)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-look.C:
+			if lost() {
 				return true
 			}
 		}

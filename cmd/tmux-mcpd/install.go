@@ -3,17 +3,20 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
+
+	"tmux-mcpd/mcp"
 )
 
 // serviceName names the units. A daemon for another tmux server gets a name of
@@ -35,9 +38,16 @@ type unit struct {
 
 // service is the daemon as a service manager keeps it.
 type service struct {
+	name  string
 	units []unit
 	// load and unload are commands of the service manager, to be run in order.
 	load, unload [][]string
+	// state is a command that succeeds if the service waits for clients, and says
+	// how it is; nil if there is none.
+	state []string
+	// replaces: the manager binds the socket over one that is in use. So there is
+	// never a moment at which a client finds none and starts a daemon.
+	replaces bool
 }
 
 // serviceNameFor is serviceName for the user's own tmux server, and else one that
@@ -67,6 +77,7 @@ func serviceOf(c *config, system string, prog string, lookup env) (*service, err
 		path := filepath.Join(home, "Library", "LaunchAgents", name+".plist")
 		domain := fmt.Sprintf("gui/%d", os.Getuid())
 		return &service{
+			name:   name,
 			units:  []unit{{path, plist(name, args, logOf(c))}},
 			load:   [][]string{{"launchctl", "bootstrap", domain, path}},
 			unload: [][]string{{"launchctl", "bootout", domain + "/" + name}},
@@ -84,6 +95,8 @@ func serviceOf(c *config, system string, prog string, lookup env) (*service, err
 	user := []string{"systemctl", "--user", "--no-ask-password"}
 	does := func(words ...string) []string { return append(append([]string(nil), user...), words...) }
 	return &service{
+		name: name, replaces: true,
+		state: does("is-active", name+".socket"),
 		units: []unit{
 			{filepath.Join(dir, name+".socket"), socketUnit(c.main.path)},
 			{filepath.Join(dir, name+".service"), serviceUnit(name, args)},
@@ -99,7 +112,32 @@ func ownService(c *config) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
-	return serviceOf(c, runtime.GOOS, prog, os.LookupEnv)
+	return serviceOf(withTmux(c, runtime.GOOS), runtime.GOOS, prog, os.LookupEnv)
+}
+
+// managersPath are the directories in which a service finds programs.
+var managersPath = map[string][]string{
+	"linux":  {"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"},
+	"darwin": {"/usr/bin", "/bin", "/usr/sbin", "/sbin"},
+}
+
+// withTmux is c with the path of the tmux binary as a flag, if the service would
+// not find the one that is found here: it does not have the PATH of a shell.
+func withTmux(c *config, system string) *config {
+	if strings.Contains(c.tmuxBin, "/") {
+		return c
+	}
+	path, err := exec.LookPath(c.bin())
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
+	if err != nil || slices.Contains(managersPath[system], filepath.Dir(path)) {
+		return c
+	}
+	with := *c
+	with.tmuxBin, with.origins = path, maps.Clone(c.origins)
+	with.origins["tmux-bin"] = "--tmux-bin"
+	return &with
 }
 
 func logOf(c *config) string {
@@ -107,117 +145,6 @@ func logOf(c *config) string {
 		return path
 	}
 	return os.DevNull
-}
-
-// socketUnit has systemd open the socket, so that clients can connect before the
-// daemon runs, and while it is being restarted.
-func socketUnit(path string) string {
-	return `# ` + ours + `
-[Unit]
-Description=Socket of tmux-mcpd
-
-[Socket]
-ListenStream=` + escapePercent(path) + `
-SocketMode=0600
-DirectoryMode=0700
-RemoveOnStop=yes
-
-[Install]
-WantedBy=sockets.target
-`
-}
-
-// serviceUnit is the daemon. KillMode=process: a tmux server that the daemon has
-// started lives on when the daemon ends, should it ever be in the same control
-// group. Only what binds the control group is set: anything a child inherits
-// (NoNewPrivileges, system call filters, private mounts, resource limits, umask)
-// would be inherited by such a tmux server too, and make sudo fail in its panes.
-func serviceUnit(name string, args []string) string {
-	return `# ` + ours + `
-[Unit]
-Description=tmux for MCP clients
-Requires=` + name + `.socket
-After=` + name + `.socket
-# Not more than 5 starts in 30 s.
-StartLimitIntervalSec=30
-StartLimitBurst=5
-
-[Service]
-Type=notify
-ExecStart=` + execLine(args) + `
-ExecReload=/bin/kill -HUP $MAINPID
-KillMode=process
-TimeoutStopSec=7
-Restart=on-failure
-RestartSec=500ms
-WatchdogSec=30
-MemoryHigh=512M
-MemoryMax=1G
-TasksMax=256
-IPAddressDeny=any
-
-[Install]
-WantedBy=default.target
-`
-}
-
-func escapePercent(s string) string { return strings.ReplaceAll(s, "%", "%%") }
-
-// execLine quotes words for ExecStart (systemd.service(5)).
-func execLine(words []string) string {
-	quoted := make([]string, len(words))
-	for i, w := range words {
-		w = strings.NewReplacer(`\`, `\\`, `"`, `\"`, `%`, `%%`).Replace(w)
-		if i > 0 { // the program's path is not searched for variables, nor for $$
-			w = strings.ReplaceAll(w, "$", "$$")
-		}
-		if w == "" || strings.ContainsAny(w, " \t'\";") {
-			w = `"` + w + `"`
-		}
-		quoted[i] = w
-	}
-	return strings.Join(quoted, " ")
-}
-
-// plist is a launchd agent that runs whenever the user is logged in.
-func plist(label string, args []string, log string) string {
-	var b strings.Builder
-	text := func(s string) string {
-		var e bytes.Buffer
-		_ = xml.EscapeText(&e, []byte(s)) // a Buffer takes everything
-		return "<string>" + e.String() + "</string>"
-	}
-	b.WriteString(`<?xml version="1.0" encoding="UTF-8"?>
-<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
-<!-- ` + ours + ` -->
-<plist version="1.0">
-<dict>
-	<key>Label</key>
-	` + text(label) + `
-	<key>ProgramArguments</key>
-	<array>
-`)
-	for _, a := range args {
-		b.WriteString("\t\t" + text(a) + "\n")
-	}
-	b.WriteString(`	</array>
-	<key>RunAtLoad</key>
-	<true/>
-	<key>KeepAlive</key>
-	<dict>
-		<key>SuccessfulExit</key>
-		<false/>
-	</dict>
-	<key>AbandonProcessGroup</key>
-	<true/>
-	<key>ProcessType</key>
-	<string>Interactive</string>
-	<key>StandardErrorPath</key>
-	` + text(log) + `
-</dict>
-</plist>
-`)
-	return b.String()
 }
 
 // install writes the service's files and has the service manager take them up.
@@ -238,12 +165,26 @@ func install(ctx context.Context, in *invocation) error {
 		}
 		fmt.Fprintln(in.stdout, "wrote", u.path)
 	}
-	// One that was started on demand holds the socket. Its bridges dial again.
-	if err := endServing(ctx, in.cfg); err != nil {
+	// One that was started on demand, or with other settings. Its bridges dial again.
+	old, err := daemonPID(ctx, in.cfg)
+	if err != nil && !absentDaemon(err) {
 		return err
 	}
-	if err := s.tell(ctx, in.stdout, s.load); err != nil {
-		return err
+	end := func() error {
+		if old == 0 {
+			return nil
+		}
+		return endProcess(ctx, old)
+	}
+	load := func() error { return s.tell(ctx, in.stdout, s.load) }
+	steps := []func() error{load, end} // systemd's socket takes the place of any other
+	if !s.replaces {
+		steps = []func() error{end, load}
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
 	}
 	fmt.Fprintf(in.stdout, "clients find the daemon on %s; tmux-mcpd doctor checks the rest\n", in.cfg.main.path)
 	return nil
@@ -289,6 +230,14 @@ func uninstall(ctx context.Context, in *invocation) error {
 	return errors.Join(failed, s.tell(ctx, in.stdout, s.unload[1:]))
 }
 
+// installed tells whether install has written any of the files.
+func (s *service) installed() bool {
+	return slices.ContainsFunc(s.units, func(u unit) bool {
+		mine, err := u.mine()
+		return mine && err == nil
+	})
+}
+
 // show prints what install would write and run.
 func (s *service) show(w io.Writer) error {
 	var b strings.Builder
@@ -307,20 +256,31 @@ func (s *service) show(w io.Writer) error {
 // the commands are printed.
 func (s *service) tell(ctx context.Context, w io.Writer, commands [][]string) error {
 	for i, words := range commands {
-		ctx, cancel := context.WithTimeout(ctx, managerTimeout)
-		out, err := exec.CommandContext(ctx, words[0], words[1:]...).CombinedOutput()
-		cancel()
+		out, err := askManager(ctx, words...)
 		if err == nil {
 			continue
 		}
-		said := strings.TrimSpace(string(out))
-		fmt.Fprintf(w, "%s: %v: %s\nwhere the service manager can be reached, run:\n", strings.Join(words, " "), err, said)
+		fmt.Fprintf(w, "%s: %v: %s\nwhere the service manager can be reached, run:\n", strings.Join(words, " "), err, out)
 		for _, rest := range commands[i:] {
 			fmt.Fprintf(w, "  %s\n", strings.Join(rest, " "))
 		}
 		return coded(exitManager, "the service manager cannot be reached or refuses")
 	}
 	return nil
+}
+
+// askManager runs a command of the service manager and returns what it says. su
+// and sudo leave no XDG_RUNTIME_DIR, or another user's: the manager is found by
+// the rule that finds the daemon.
+func askManager(ctx context.Context, words ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, managerTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
+	if dir := mcp.RuntimeDirectory(os.Getenv, os.Getuid()); dir != "" && dir != os.Getenv("XDG_RUNTIME_DIR") {
+		cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+dir, "DBUS_SESSION_BUS_ADDRESS=unix:path="+filepath.Join(dir, "bus"))
+	}
+	out, err := cmd.CombinedOutput()
+	return strings.TrimSpace(string(out)), err
 }
 
 // mine tells whether install has written the file.

@@ -28,10 +28,7 @@ const maxLogLine = 1 << 20
 func logs(ctx context.Context, in *invocation) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	path := in.cfg.logFile
-	if path == "" {
-		path = in.cfg.stateFile(".log")
-	}
+	path := logPath(ctx, in.cfg)
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) || path == "" {
 		return journal(ctx, in)
@@ -41,6 +38,24 @@ func logs(ctx context.Context, in *invocation) error {
 	}
 	defer f.Close()
 	return followFile(ctx, in, path, f)
+}
+
+// logPath is the file that the daemon logs to, "" if it is none. One that runs
+// says it. Of none that runs, the service's log is the journal; the file may be
+// left from the time before.
+func logPath(ctx context.Context, c *config) string {
+	if c.logFile != "" {
+		return c.logFile
+	}
+	asked, cancel := context.WithTimeout(ctx, statusTimeout)
+	defer cancel()
+	if r, err := askDaemon(asked, c); err == nil && r.Log != nil {
+		return *r.Log
+	}
+	if s, err := ownService(c); err == nil && s.replaces && s.installed() {
+		return ""
+	}
+	return c.stateFile(".log")
 }
 
 // journal has journalctl print what the service has logged.

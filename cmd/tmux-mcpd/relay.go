@@ -247,6 +247,9 @@ func (r *relay) shakeHands(ctx context.Context, l *link) error {
 		return fmt.Errorf("its handshake could not be repeated: %w", err)
 	}
 	r.noteVersion(answer)
+	if mcp.Refused(answer) { // the client's next request fails; here stands why
+		r.say("the daemon refuses the handshake: %s", printable(string(answer)))
+	}
 	if inited == nil {
 		return nil
 	}

@@ -23,7 +23,7 @@ const detachTimeout = 2 * time.Second
 // it started has ended.
 func run(ctx context.Context, c *config, log *logger, ready func(path string), re reloading) error {
 	started := time.Now()
-	ln, err := ownListener(c)
+	ln, err := ownListener(ctx, c, log.Logger)
 	if err != nil {
 		return err
 	}
@@ -109,12 +109,22 @@ func run(ctx context.Context, c *config, log *logger, ready func(path string), r
 		}
 	}()
 
+	lostEnded := make(chan struct{})
+	go func() {
+		defer close(lostEnded)
+		if awaitLost(ctx, lookEvery(c.idleExit), func() bool { return astray(ln, server.Status()) }) {
+			log.Info("ending: clients cannot find the socket any more", zap.String("socket", ln.Path()))
+			end(errIdle)
+		}
+	}()
+
 	go socks.reload(ctx, c, re)
 	err = socks.serve(ctx, ln.Path())
 	cause := context.Cause(ctx)
 	end(nil)
 	tellManager(log.Logger, daemon.SdNotifyStopping)
 	<-idleEnded
+	<-lostEnded
 	<-watchdogEnded
 	stopMirror()
 	select {
@@ -133,6 +143,14 @@ func run(ctx context.Context, c *config, log *logger, ready func(path string), r
 
 // errIdle ends a daemon that nobody needs.
 var errIdle = errors.New("idle")
+
+// astray tells whether a daemon is of no use where it is: another has its socket's
+// place, or nobody does and its clients are gone. logind, for one, removes the
+// runtime directory with the last login; the next login has another daemon.
+func astray(ln *mcp.Listener, s mcp.Status) bool {
+	lost, other := ln.Lost()
+	return other || lost && len(s.Connections) == 0
+}
 
 // nobody tells whether there is neither a tmux server nor a client.
 func nobody(m state.Status, s mcp.Status) bool {

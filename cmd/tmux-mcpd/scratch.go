@@ -21,7 +21,7 @@ import (
 
 // bridgeClient starts a bridge and shakes hands through it. end waits for its
 // end, which closing the client brings about.
-func bridgeClient(ctx context.Context, prog string, args, environ []string, c *config) (cl *client, end func() error, err error) {
+func bridgeClient(ctx context.Context, prog string, args, environ []string) (cl *client, end func() error, err error) {
 	cmd := exec.CommandContext(ctx, prog, args...)
 	cmd.Env = environ
 	childIn, in, err := os.Pipe()
@@ -40,7 +40,7 @@ func bridgeClient(ctx context.Context, prog string, args, environ []string, c *c
 	if err != nil {
 		return nil, nil, errors.Join(err, p.Close())
 	}
-	if cl, err = newClient(ctx, p, c); err != nil {
+	if cl, err = newClient(ctx, p, nil); err != nil {
 		return nil, nil, errors.Join(err, cmd.Wait())
 	}
 	return cl, cmd.Wait, nil
@@ -96,7 +96,7 @@ func tryInput(ctx context.Context, c *config) (f finding, err error) {
 		}
 	}()
 	bridge := append([]string{"stdio", "--no-start"}, mine...)
-	cl, end, err := bridgeClient(ctx, prog, bridge, environ, c)
+	cl, end, err := bridgeClient(ctx, prog, bridge, environ)
 	if err != nil {
 		return f, err
 	}

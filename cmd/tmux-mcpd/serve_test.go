@@ -218,18 +218,6 @@ func TestServeLogFile(t *testing.T) {
 	}
 }
 
-func TestServeIdleExit(t *testing.T) {
-	p := newPlace(t)
-	s := p.serve("--idle-exit", "50ms")
-	s.line(`{"level":"info"`)
-	if code := s.ended(); code != exitOK {
-		t.Errorf("exit code %d", code)
-	}
-	if _, err := os.Lstat(p.socket()); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the socket is still there: %v", err)
-	}
-}
-
 // A dedicated tmux server outlives the daemon that made it, and the next one
 // knows it for its own.
 func TestServeDedicated(t *testing.T) {

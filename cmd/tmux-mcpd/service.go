@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"syscall"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/activation"
@@ -16,7 +18,7 @@ import (
 // ownListener is the daemon's own socket: the one that a service manager has
 // opened for us (LISTEN_FDS), or one that we make. The manager's decides the
 // path, since clients come by it whatever was configured.
-func ownListener(c *config) (*mcp.Listener, error) {
+func ownListener(ctx context.Context, c *config, log *zap.Logger) (*mcp.Listener, error) {
 	given, err := activation.Listeners() // unsets the variables: no child is meant
 	if err != nil {
 		return nil, fmt.Errorf("sockets of the service manager: %w", err)
@@ -38,7 +40,36 @@ func ownListener(c *config) (*mcp.Listener, error) {
 	}
 	l := mcp.FromListener(own)
 	c.main.path = l.Path()
+	succeed(ctx, l, log)
 	return l, nil
+}
+
+// succeed makes this daemon the only one on the manager's socket. One that a
+// client started before the manager had it is out of reach for new clients, and
+// keeps those it has until it ends: they dial again and find us. Whatever goes
+// wrong with that, the socket is ours.
+func succeed(ctx context.Context, l *mcp.Listener, log *zap.Logger) {
+	ctx, cancel := context.WithTimeout(ctx, endLimit)
+	defer cancel()
+	asked := 0
+	for {
+		err := l.Lock()
+		var inUse *mcp.InUseError
+		if err == nil {
+			return
+		}
+		if errors.As(err, &inUse) && inUse.PID > 0 && inUse.PID != asked {
+			asked = inUse.PID
+			log.Info("ending the daemon that served before", zap.Int("pid", asked))
+			if err = syscall.Kill(asked, syscall.SIGTERM); errors.Is(err, syscall.ESRCH) {
+				err = nil // its lock goes with the last process that has it
+			}
+		}
+		if inUse == nil || err != nil && !errors.Is(err, inUse) || !pause(ctx, dialPause) {
+			log.Warn("another daemon may be left on this socket", zap.Error(err))
+			return
+		}
+	}
 }
 
 // tellManager sends the service manager a word (sd_notify(3)), where there is

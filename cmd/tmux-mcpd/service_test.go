@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bufio"
+	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -51,20 +54,17 @@ func (m *manager) hears(word string) {
 	}
 }
 
-// The service as systemd runs it: the socket is handed over, the manager hears
-// READY, WATCHDOG and STOPPING, and the socket stays the manager's.
-func TestServiceUnderManager(t *testing.T) {
-	p := newPlace(t)
-	m := newManager(t, p.dir)
-	ln := p.fakeDaemon() // the manager's socket
+// manages starts the daemon as systemd does, by the unit's command line and with
+// a socket that is handed over.
+func (m *manager) manages(p *place, ln *net.UnixListener) *process {
+	m.t.Helper()
 	ln.SetUnlinkOnClose(false)
 	f, err := ln.File()
 	if err != nil {
-		t.Fatal(err)
+		m.t.Fatal(err)
 	}
 	defer f.Close()
-	// The unit's own command line.
-	unit := serviceUnit(serviceName, []string{"tmux-mcpd", "serve", "--listen", p.socket(), "--tmux-socket-path", filepath.Join(p.dir, "tmux", "s")})
+	unit := serviceUnit(serviceName, []string{"tmux-mcpd", "serve", "--listen", p.socket()})
 	line := ""
 	for l := range strings.Lines(unit) {
 		if words, ok := strings.CutPrefix(l, "ExecStart="); ok {
@@ -75,15 +75,23 @@ func TestServiceUnderManager(t *testing.T) {
 	cmd := p.command("sh", "-c", "export LISTEN_PID=$$ LISTEN_FDS=1; WATCHDOG_PID=$$ exec "+line)
 	cmd.ExtraFiles = []*os.File{f}
 	cmd.Env = append(cmd.Env, "NOTIFY_SOCKET="+m.path, "WATCHDOG_USEC=300000")
-	pr := start(t, cmd)
+	return start(m.t, cmd)
+}
+
+// The service as systemd runs it: the socket is handed over, the manager hears
+// READY, WATCHDOG and STOPPING, and the socket stays the manager's.
+func TestServiceUnderManager(t *testing.T) {
+	p := newPlace(t)
+	m := newManager(t, p.dir)
+	pr := m.manages(p, p.fakeDaemon())
 	m.hears("READY=1")
 	m.hears("WATCHDOG=1")
 	r, err := askStatus(p.socket())
-	if err != nil || r.PID != cmd.Process.Pid {
-		t.Fatalf("status of %+v, %v; want pid %d", r, err, cmd.Process.Pid)
+	if err != nil || r.PID != pr.cmd.Process.Pid {
+		t.Fatalf("status of %+v, %v; want pid %d", r, err, pr.cmd.Process.Pid)
 	}
 	m.hears("WATCHDOG=1")
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+	if err := pr.cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
 	m.hears("STOPPING=1")
@@ -97,6 +105,77 @@ func TestServiceUnderManager(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn.Close()
+}
+
+// TestD02ManagerTakesThePlace: systemd binds its socket over that of a daemon
+// which a client has started. That daemon ends in order, and its bridges find the
+// service's.
+func TestD02ManagerTakesThePlace(t *testing.T) {
+	p := newPlace(t)
+	m := newManager(t, p.dir)
+	old := p.serve()
+	b := start(t, p.command("tmux-mcpd", "stdio", "--no-start"))
+	ping := func(id string) {
+		t.Helper()
+		if _, err := io.WriteString(b.stdin, `{"jsonrpc":"2.0","id":`+id+`,"method":"`+statusMethod+`"}`+"\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answers := bufio.NewReader(b.stdout)
+	if err := b.stdout.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	served := func() int {
+		t.Helper()
+		line, err := answers.ReadString('\n')
+		var a struct{ Result statusReport }
+		if err == nil {
+			err = json.Unmarshal([]byte(line), &a)
+		}
+		if err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		return a.Result.PID
+	}
+	if _, err := io.WriteString(b.stdin, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	served()
+	if _, err := io.WriteString(b.stdin, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	ping("1")
+	if pid := served(); pid != old.cmd.Process.Pid {
+		t.Fatalf("pid %d serves, want %d", pid, old.cmd.Process.Pid)
+	}
+	if err := os.Remove(p.socket()); err != nil {
+		t.Fatal(err)
+	}
+	next := m.manages(p, p.fakeDaemon())
+	if code := old.ended(); code != exitOK {
+		t.Errorf("the first daemon: exit code %d", code)
+	}
+	m.hears("READY=1")
+	ping("2")
+	if pid := served(); pid != next.cmd.Process.Pid {
+		t.Errorf("pid %d serves, want %d", pid, next.cmd.Process.Pid)
+	}
+	b.stdin.Close()
+	b.wait(exitOK)
+	// One that is started by hand finds it, though it has bound nothing.
+	second := start(t, p.command("tmux-mcpd", "serve"))
+	second.wait(exitOK)
+	if want := fmt.Sprintf("(pid %d) serves", next.cmd.Process.Pid); !strings.Contains(second.stderr.String(), want) {
+		t.Errorf("no %q in %s", want, second.stderr)
+	}
+	if err := next.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	next.wait(exitOK)
+	if err := awaitUnlocked(p.socket() + ".lock"); err != nil {
+		t.Error(err)
+	}
+	os.Remove(p.socket())
 }
 
 // TestUnits: systemd accepts the units, for paths with everything in them.
@@ -162,6 +241,35 @@ func TestUnits(t *testing.T) {
 	}
 }
 
+// A service has not the PATH of a shell: a tmux that only that finds (Homebrew's
+// under launchd, one in ~/.local/bin) is named in the unit.
+func TestInstallNamesTmux(t *testing.T) {
+	dir := t.TempDir()
+	tmux := filepath.Join(dir, "tmux")
+	if err := os.WriteFile(tmux, []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir)
+	for _, system := range []string{"linux", "darwin"} {
+		c := defaults()
+		if got := strings.Join(withTmux(c, system).serveArgs(), " "); !strings.HasSuffix(got, " --tmux-bin "+tmux) {
+			t.Errorf("%s: %s", system, got)
+		}
+		if len(c.origins) > 0 || c.tmuxBin != "" {
+			t.Errorf("%s: changed: %+v", system, c)
+		}
+		c.tmuxBin = "/opt/tmux" // of the configuration file, where a reload finds it
+		if got := withTmux(c, system); got != c {
+			t.Errorf("%s: %+v", system, got)
+		}
+	}
+	managersPath["linux"] = append(managersPath["linux"], dir)
+	defer func() { managersPath["linux"] = managersPath["linux"][:len(managersPath["linux"])-1] }()
+	if got := strings.Join(withTmux(defaults(), "linux").serveArgs(), " "); strings.Contains(got, "tmux-bin") {
+		t.Errorf("%s", got)
+	}
+}
+
 // verified is what systemd-analyze says of units of ours.
 func verified(t *testing.T, paths ...string) (said string) {
 	t.Helper()
@@ -218,18 +326,32 @@ func TestPlist(t *testing.T) {
 
 // D10: what doctor says of the control group that the tmux server runs in.
 func TestD10JudgeGroup(t *testing.T) {
-	for group, want := range map[string]string{
-		"0::/\n": fine,
-		"0::/user.slice/user-1000.slice/user@1000.service/app.slice/tmux-mcpd.service\n":       broken,
-		"0::/user.slice/user-1000.slice/user@1000.service/app.slice/tmux-mcpd-x.service\n":     broken,
-		"0::/user.slice/user-1000.slice/user@1000.service/app.slice/app-kitty-1.scope\n":       fine,
-		"0::/user.slice/user-1000.slice/session-4.scope\n":                                     fine,
-		"0::/system.slice/sshd.service\n":                                                      unsure,
-		"1:name=systemd:/user.slice/tmux-mcpd.service\n":                                       broken,
-		"12:pids:/x\n1:name=systemd:/system.slice/cron.service\n0::/system.slice/cron.service": unsure,
+	const manager = "0::/user.slice/user-1000.slice/user@1000.service/app.slice/"
+	for _, tt := range []struct {
+		group   string
+		lingers bool
+		want    string
+		says    string
+	}{
+		{"", false, fine, "in no service's"},
+		{"0::/\n", false, fine, "in no service's"},
+		{"9:name=systemd:/\n1:cpu:/\n0::/\n", false, fine, "in no service's"},
+		{manager + "tmux-mcpd.service\n", false, broken, "own service (tmux-mcpd.service)"},
+		{manager + "tmux-mcpd-x.service\n", true, broken, "own service (tmux-mcpd-x.service)"},
+		{manager + "run-r1.scope\n", true, fine, "in run-r1.scope"},
+		{manager + "run-r1.scope\n", false, fine, "in run-r1.scope; it ends with your last login"},
+		{"0::/user.slice/user-1000.slice/session-4.scope\n", false, fine, "login session session-4.scope"},
+		{"0::/system.slice/sshd.service\n", false, unsure, "ends with the service sshd.service"},
+		{"0::/system.slice/ci.service/job/7\n", false, unsure, "ends with the service ci.service"},
+		{"0::/system.slice/box.scope/payload/user@1.service/app.slice/tmux.service", false, unsure, "tmux.service"},
+		{"1:name=systemd:/user.slice/tmux-mcpd.service\n", false, broken, "own service"},
+		{"1:name=systemd:/user.slice/tmux-mcpd.service\n0::/\n", false, broken, "own service"},
+		{"12:pids:/x.service\n1:name=systemd:/system.slice/cron.service\n0::/system.slice/cron.service", false, unsure, "cron.service"},
+		{"12:pids:/system.slice/x.service\n0::/init.scope\n", false, fine, "in init.scope"},
 	} {
-		if got := judgeGroup(group); got.Outcome != want {
-			t.Errorf("%q: %+v, want %s", group, got, want)
+		got := judgeGroup(tt.group, tt.lingers)
+		if got.Outcome != tt.want || !strings.Contains(got.Text, tt.says) || tt.lingers && strings.Contains(got.Text, "linger") {
+			t.Errorf("%q: %+v, want %s: %s", tt.group, got, tt.want, tt.says)
 		}
 	}
 }

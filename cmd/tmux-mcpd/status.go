@@ -38,6 +38,7 @@ type statusReport struct {
 	PID     int       `json:"pid"`
 	Socket  string    `json:"socket"`
 	Started time.Time `json:"started"`
+	Log     *string   `json:"log"` // its file, "" for standard error; nil of an older daemon
 	Memory  memory    `json:"memory"`
 	Tmux    tmuxState `json:"tmux"`
 	Clients clients   `json:"clients"`
@@ -98,7 +99,7 @@ func reportStatus(c *config, started time.Time, m state.Status, s mcp.Status) st
 	var mem runtime.MemStats
 	runtime.ReadMemStats(&mem)
 	r := statusReport{
-		Version: versionText(), PID: os.Getpid(), Socket: c.main.path, Started: started,
+		Version: versionText(), PID: os.Getpid(), Socket: c.main.path, Started: started, Log: &c.logFile,
 		Memory: memory{Resident: resident(), Heap: mem.HeapAlloc, Goroutines: runtime.NumGoroutine()},
 		Tmux: tmuxState{
 			Socket: c.tmuxSocket, Attached: m.Attached, Since: m.Since, Reason: m.Reason,

@@ -30,18 +30,6 @@ func stop(ctx context.Context, in *invocation) error {
 	return err
 }
 
-// endServing ends the daemon that serves the socket, if any.
-func endServing(ctx context.Context, c *config) error {
-	pid, err := daemonPID(ctx, c)
-	if absentDaemon(err) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return endProcess(ctx, pid)
-}
-
 func absentDaemon(err error) bool { return err != nil && absent(err) }
 
 // daemonPID asks a daemon for its process id. It starts none.
