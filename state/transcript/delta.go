@@ -166,19 +166,22 @@ func (t *Transcript) tell(lines []line, offset int64) []told {
 // unfinishedText is the text of a line that goes on, with the blanks before the
 // cursor.
 func (t *Transcript) unfinishedText(l line, from, skip int, trimmed string) string {
-	v := t.view(l.to - 1)
+	last := l.to - 1
+	v := t.view(last)
+	for v.changed == 0 && last > from { // blanks that went on in a new row
+		last--
+		v = t.view(last)
+	}
 	e := t.partials.find(v.id, v.changed)
 	if e == nil || e.off != v.changed {
 		return trimmed
 	}
 	var b []byte
-	for i := from; i < l.to; i++ {
-		raw := t.rawText(i)
-		if i == l.to-1 {
-			raw = raw[:min(e.end, len(raw))]
-		}
-		b = append(b, raw...)
+	for i := from; i < last; i++ {
+		b = append(b, t.rawText(i)...)
 	}
+	raw := t.rawText(last)
+	b = append(b, raw[:min(e.end, len(raw))]...)
 	return readText(string(b[min(skip, len(b)):]), true)
 }
 
@@ -222,7 +225,7 @@ func (t *Transcript) continued(l line, offset int64) (place, bool) {
 		}
 	default:
 		e := t.partials.find(v.id, offset)
-		if e == nil || e.off < v.rewrote || v.ended != 0 && v.ended <= offset ||
+		if e == nil || e.old || e.off < v.rewrote || v.ended != 0 && v.ended <= offset ||
 			e.next != 0 && e.next <= offset || e.left != 0 && e.left <= offset ||
 			v.changed <= offset && v.left != 0 && v.left <= offset {
 			return place{}, false
