@@ -24,6 +24,9 @@ func TestSystemdInstall(t *testing.T) {
 			t.Errorf("%s is not told of in %s", path, out)
 		}
 	}
+	if strings.Contains(out, "linger") {
+		t.Errorf("a user who lingers is told to: %s", out)
+	}
 	if active, socket := s.property(".service", "ActiveState"), s.property(".socket", "SubState"); active != "inactive" || socket != "listening" {
 		t.Errorf("the service is %s, the socket %s", active, socket)
 	}

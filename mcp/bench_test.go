@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -260,70 +259,6 @@ func BenchmarkToolsList(b *testing.B) {
 			}
 		})
 	}
-}
-
-// BenchmarkClients is the same number of calls made by 8 clients and by 64, with
-// ten in flight for each client. The two take turns, so that both meet the same
-// machine. An operation is 2 x 1,280 calls. More clients must not mean fewer
-// calls: ratio is what 64 get done by what 8 get done in the same time.
-//
-//	go test -run xxx -bench Clients -benchtime 30x ./mcp
-func BenchmarkClients(b *testing.B) {
-	const calls = 1_280
-	path := benchServe(b, newServer(Config{}, &noop{screenResult(2_000)}))
-	few, many := benchClients(b, path, 8), benchClients(b, path, 64)
-	var took [2]time.Duration
-	for b.Loop() {
-		for i, wires := range [][]*wire{few, many} {
-			begin := time.Now()
-			var wg sync.WaitGroup
-			for _, w := range wires {
-				wg.Go(func() {
-					for range calls / inFlight / len(wires) {
-						if err := w.burst(inFlight); err != nil {
-							b.Error(err)
-							return
-						}
-					}
-				})
-			}
-			wg.Wait()
-			took[i] += time.Since(begin)
-		}
-	}
-	for i, name := range []string{"calls/s-of-8", "calls/s-of-64"} {
-		b.ReportMetric(float64(calls*b.N)/took[i].Seconds(), name)
-	}
-	b.ReportMetric(took[0].Seconds()/took[1].Seconds(), "ratio")
-}
-
-func benchClients(b *testing.B, path string, n int) []*wire {
-	b.Helper()
-	wires := make([]*wire, n)
-	for i := range wires {
-		wires[i] = benchDial(b, path)
-	}
-	return wires
-}
-
-// inFlight is how many calls a client of BenchmarkClients has made at a time.
-const inFlight = 10
-
-// burst makes n calls at once and reads their answers, in whatever order.
-func (w *wire) burst(n int) error {
-	var out []byte
-	for i := range n {
-		out = append(append(out, callLine(fmt.Sprint(i), "noop", `{"paneId":"%1"}`)...), '\n')
-	}
-	if _, err := w.Write(out); err != nil {
-		return err
-	}
-	for range n {
-		if _, err := w.r.ReadSlice('\n'); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // BenchmarkSendKeys is send_keys, with its checks and its cursor, beside the bare

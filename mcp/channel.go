@@ -82,7 +82,9 @@ func signalChannel(ctx context.Context, c *call, a channelArgs) (*toolResult, er
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	if err := c.table.mirror.SignalChannel(ctx, c.channel(a.Channel)); err != nil {
+	err := c.table.mirror.SignalChannel(ctx, c.channel(a.Channel))
+	c.wrote = !errors.Is(err, state.ErrNoServer)
+	if err != nil {
 		return nil, err
 	}
 	return channelResult(a.Channel, "signalled"), nil

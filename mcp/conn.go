@@ -68,6 +68,7 @@ type conn struct {
 	byExtra  map[*sdk.RequestExtra]*pending
 	pending  int  // calls whose answer has not left yet, without streams
 	streams  int  // streams whose answer has not left yet
+	opened   bool // initialize has been answered
 	leaving  bool // shutting down: nothing new
 	queue    []frame
 	queued   int  // bytes in queue and being written
@@ -76,24 +77,6 @@ type conn struct {
 	failure  error         // why we closed, if the peer did not
 	wake     chan struct{} // closed at the next change, nil if nobody waits
 }
-
-// pending is one accepted request until its answer has left.
-type pending struct {
-	extra  sdk.RequestExtra // its address names the call through the SDK
-	id     json.RawMessage  // as spelled
-	method string
-	params json.RawMessage // of a tools/call without its arguments
-	args   json.RawMessage // of a tools/call, nil if absent
-	// frame is the complete encoded answer, if a tool call has one. It is set
-	// by the goroutine that then writes the answer.
-	frame []byte
-	// cancelled is guarded by conn.mu.
-	cancelled bool
-}
-
-// stream reports whether the call stays open by nature: nobody waits for it to
-// end, neither at a half-close nor at shutdown.
-func (c *pending) stream() bool { return c.method == listenMethod }
 
 func newConn(nc net.Conn, lim connLimits, log *zap.Logger, stop context.Context, caller Caller) *conn {
 	return &conn{
@@ -185,7 +168,7 @@ func (c *conn) receive(line []byte) (jsonrpc.Message, error) {
 	if r != nil {
 		return nil, c.answer(r)
 	}
-	return &jsonrpc.Request{ID: e.key, Method: e.method, Params: call.params, Extra: &call.extra}, nil
+	return call.request(e.key), nil
 }
 
 // response passes on the answer to a request of ours. One without an id is a
@@ -265,7 +248,7 @@ func (c *conn) admit(e envelope) (*pending, *refusal) {
 	c.spoken = true
 	cl := &pending{id: e.id, method: e.method, params: e.params}
 	if e.method == callMethod && e.params != nil {
-		cl.params, cl.args = splitArguments(e.params)
+		cl.takeCall(e.params, c.opened)
 	}
 	c.inflight[e.key] = cl
 	c.byExtra[&cl.extra] = cl
@@ -298,13 +281,6 @@ func (c *conn) cancel(params json.RawMessage) bool {
 	return true
 }
 
-// callOf finds the call that a request the SDK hands around belongs to.
-func (c *conn) callOf(extra *sdk.RequestExtra) *pending {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.byExtra[extra]
-}
-
 // Write implements sdk.Connection.
 func (c *conn) Write(_ context.Context, msg jsonrpc.Message) error {
 	if r, ok := msg.(*jsonrpc.Response); ok {
@@ -328,6 +304,9 @@ func (c *conn) writeResponse(r *jsonrpc.Response) error {
 	}
 	delete(c.inflight, r.ID)
 	delete(c.byExtra, &cl.extra)
+	if cl.method == initMethod && r.Error == nil {
+		c.opened = true
+	}
 	if cl.cancelled {
 		c.doneLocked(cl)
 		c.mu.Unlock()

@@ -226,6 +226,7 @@ func createSession(ctx context.Context, c *call, a createSessionArgs) (*toolResu
 // startServer makes the first session of a server that it starts.
 func (c *call) startServer(ctx context.Context, command controlmode.Command) (string, error) {
 	out, err := c.table.mirror.Start(ctx, command)
+	c.wrote = true
 	var refused *controlmode.CommandError
 	switch {
 	case errors.Is(err, controlmode.ErrNUL):

@@ -51,6 +51,8 @@ var detectors = func() []detector {
 		// A key whose end is not there yet, or not any more, is one to the end of
 		// the text.
 		{Regexp: regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:(?s:.*?)-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|(?s:.*)\z)`)},
+		// The end of a key whose beginning is not there any more.
+		{Regexp: regexp.MustCompile(`(?m)(?:^[ \t|]*[A-Za-z0-9+/=]{1,80}[ \t|]*\n)*^[ \t|]*-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----`)},
 		// A line of a key without the rest of it, such as the only one on a page.
 		{Regexp: regexp.MustCompile(`(?m)^[ \t|]*([A-Za-z0-9+/]{40,}={0,2})[ \t|]*$`), group: 1, fits: mixed},
 		{Regexp: regexp.MustCompile(`(?i)\bauthorization["']?\s*[:=]\s*["']?(?:bearer|basic|token)\s+([A-Za-z0-9._~+/=-]{6,})`), group: 1},
@@ -85,6 +87,7 @@ var beginnings = func() []detector {
 		{Regexp: regexp.MustCompile(`https://hooks\.slack\.com/services/([A-Za-z0-9/]+)\z`), group: 1},
 		{Regexp: regexp.MustCompile(`\b[0-9]{8,10}:AA[A-Za-z0-9_-]*\z`)},
 		{Regexp: regexp.MustCompile(`-----BEGIN [A-Z0-9 -]*\z`)},
+		{Regexp: regexp.MustCompile(`(?m)(?:^[ \t|]*[A-Za-z0-9+/=]{1,80}[ \t|]*\n)+^[ \t|]*-----E[A-Z0-9 -]*\z`)},
 		{Regexp: regexp.MustCompile(`(?m)^[ \t|]*([A-Za-z0-9+/]{24,})\z`), group: 1, fits: mixed},
 	}
 }()

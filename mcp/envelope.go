@@ -175,26 +175,6 @@ func plainInteger(b []byte) (int64, bool) {
 	return n, strconv.FormatInt(n, 10) == string(b)
 }
 
-// splitArguments takes the arguments out of the params of a tools/call. The SDK
-// decodes params twice and quotes them in its errors; what a caller has to say
-// to a tool need not go through that.
-func splitArguments(params json.RawMessage) (rest, args json.RawMessage) {
-	rest = append(rest, '{')
-	visitMembers(params, func(key string, value []byte) bool {
-		if key == "arguments" {
-			args = value
-			return true
-		}
-		if len(rest) > 1 {
-			rest = append(rest, ',')
-		}
-		rest = appendQuoted(rest, key)
-		rest = append(append(rest, ':'), value...)
-		return true
-	})
-	return append(rest, '}'), args
-}
-
 // readableID looks for an id in a message that is refused for its size or
 // depth, so that its sender does not wait for an answer in vain. The line may
 // be cut short.

@@ -71,7 +71,7 @@ func (g *guarded) write(ctx context.Context, cmds ...controlmode.Command) error 
 func (g *guarded) note(err error) error {
 	var refused *controlmode.CommandError
 	if err == nil || errors.Is(err, state.ErrUnknown) || errors.As(err, &refused) {
-		g.wrote = true
+		g.wrote, g.call.wrote = true, true
 	}
 	return err
 }

@@ -6,13 +6,13 @@ import (
 	"go.uber.org/goleak"
 )
 
-// between is what this binary does instead of testing, where it stands between the
-// daemon and tmux; nil where it cannot. It returns when it is to test.
-var between func()
+// instead is what this binary may do instead of testing: stand between the daemon
+// and tmux, or be many clients. Each returns when it is not asked to.
+var instead []func()
 
 func TestMain(m *testing.M) {
-	if between != nil {
-		between()
+	for _, do := range instead {
+		do()
 	}
 	checkResults = true
 	goleak.VerifyTestMain(m)

@@ -44,11 +44,22 @@ func (s *Server) protect(next sdk.MethodHandler) sdk.MethodHandler {
 				res, err = nil, errInternal
 			}
 		}()
+		roomy()
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
-		defer context.AfterFunc(c.stop, func() { cancel(context.Cause(c.stop)) })()
+		c.begun(req.GetExtra(), cancel)
 		return next(ctx, method, req)
 	}
+}
+
+// roomy has the stack of the goroutine of a call grow once, to what calls need,
+// while there is little on it to move. Deeper down it would grow in several steps,
+// each dearer.
+//
+//go:noinline
+func roomy() byte {
+	var room [4 << 10]byte
+	return room[time.Now().Nanosecond()&1]
 }
 
 // panicked counts and logs a panic. Its value may hold anything, so only its
@@ -89,6 +100,10 @@ var _ selector = (*table)(nil)
 func (s *Server) intercept(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		c := connOf(ctx)
+		cl := c.callOf(req.GetExtra())
+		if method == plainMethod && cl != nil && cl.plain {
+			method = callMethod
+		}
 		switch method {
 		case initMethod, "server/discover", "tools/list", callMethod:
 			if err := s.checkSelection(c); err != nil {
@@ -97,9 +112,9 @@ func (s *Server) intercept(next sdk.MethodHandler) sdk.MethodHandler {
 		}
 		switch method {
 		case "tools/list":
-			return s.listTools(ctx, c, next, method, req)
+			return s.listTools(ctx, c, cl, next, method, req)
 		case callMethod:
-			return s.callTool(ctx, c, next, method, req)
+			return s.callTool(ctx, c, cl, next, req)
 		}
 		if res, ok, err := s.answerResource(ctx, c, next, method, req); ok {
 			return res, err
@@ -136,7 +151,7 @@ func stateless(req sdk.Request) bool {
 
 // listTools has the SDK answer, for the members around the list, and puts the
 // caller's own tools in. There is one page.
-func (s *Server) listTools(ctx context.Context, c *conn, next sdk.MethodHandler, method string, req sdk.Request) (sdk.Result, error) {
+func (s *Server) listTools(ctx context.Context, c *conn, cl *pending, next sdk.MethodHandler, method string, req sdk.Request) (sdk.Result, error) {
 	res, err := next(ctx, method, req)
 	if err != nil {
 		return nil, err
@@ -147,12 +162,10 @@ func (s *Server) listTools(ctx context.Context, c *conn, next sdk.MethodHandler,
 	}
 	own := *list
 	caller := c.caller
-	if lister, ok := s.reg.(encodedLister); ok && !s.ordinary {
-		if cl := c.callOf(req.GetExtra()); cl != nil {
-			own.Tools = []*sdk.Tool{}
-			cl.frame, err = encodeListing(cl.id, &own, lister.toolsJSON(&caller), stateless(req), s.impl)
-			return encoded, err
-		}
+	if lister, ok := s.reg.(encodedLister); ok && !s.ordinary && cl != nil {
+		own.Tools = []*sdk.Tool{}
+		cl.frame, err = encodeListing(cl.id, &own, lister.toolsJSON(&caller), stateless(req), s.impl)
+		return encoded, err
 	}
 	own.Tools = s.reg.tools(&caller)
 	if own.Tools == nil {
@@ -163,24 +176,21 @@ func (s *Server) listTools(ctx context.Context, c *conn, next sdk.MethodHandler,
 
 // callTool runs one tool and logs that it ran: who, what, where and how it
 // ended, never what was said.
-func (s *Server) callTool(ctx context.Context, c *conn, next sdk.MethodHandler, method string, req sdk.Request) (sdk.Result, error) {
-	p, ok := req.GetParams().(*sdk.CallToolParamsRaw)
-	cl := c.callOf(req.GetExtra())
-	if !ok || cl == nil {
+func (s *Server) callTool(ctx context.Context, c *conn, cl *pending, next sdk.MethodHandler, given sdk.Request) (sdk.Result, error) {
+	if cl == nil {
 		return nil, fmt.Errorf("%w: tools/call without its call", errInternal)
 	}
-	if p.Arguments = cl.args; p.Arguments == nil || string(p.Arguments) == "null" {
-		p.Arguments = json.RawMessage("{}")
-	}
+	req := cl.toolRequest(given)
+	p := req.Params
 	caller := c.caller
 	caller.RequestID = cl.id
-	progress, end := s.progress(ctx, req, cl, p)
+	progress, end := s.progress(ctx, req.Session, cl)
 	begin := time.Now()
 	res, outcome, err := s.run(ctx, c, &caller, p, progress)
 	end()
 	var answer sdk.Result
 	if err == nil {
-		answer, err = s.respond(ctx, cl, p, res, next, method, req)
+		answer, err = s.respond(ctx, cl, req, res, next)
 		if err != nil {
 			c.log.Error("result not encoded", zap.String("tool", p.Name), zap.Error(err))
 			outcome, err = "internal error", errInternal
@@ -281,12 +291,8 @@ func paneOf(args json.RawMessage) string {
 // progress returns the function with which a tool reports, nil if the client
 // did not ask for reports, and one that ends the reports: none may follow the
 // answer.
-func (s *Server) progress(ctx context.Context, req sdk.Request, cl *pending, p *sdk.CallToolParamsRaw) (report func(string), end func()) {
-	ss, ok := req.GetSession().(*sdk.ServerSession)
-	if !ok || p.GetProgressToken() == nil {
-		return nil, func() {}
-	}
-	token := progressToken(cl.params)
+func (s *Server) progress(ctx context.Context, ss *sdk.ServerSession, cl *pending) (report func(string), end func()) {
+	token := progressToken(cl.meta)
 	if token == nil {
 		return nil, func() {}
 	}
@@ -304,18 +310,13 @@ func (s *Server) progress(ctx context.Context, req sdk.Request, cl *pending, p *
 	return report, func() { ended.Store(true) }
 }
 
-// progressToken reads the token as it was spelled; the SDK decodes a number to
-// a float64. Nil if it is neither a string nor a number.
-func progressToken(params json.RawMessage) json.RawMessage {
+// progressToken reads the token of a _meta as it was spelled; the SDK decodes a
+// number to a float64. Nil if it is neither a string nor a number.
+func progressToken(meta json.RawMessage) json.RawMessage {
 	var token json.RawMessage
-	visitMembers(params, func(key string, value []byte) bool {
-		if key == "_meta" {
-			visitMembers(value, func(key string, value []byte) bool {
-				if key == "progressToken" {
-					token = value
-				}
-				return true
-			})
+	visitMembers(meta, func(key string, value []byte) bool {
+		if key == "progressToken" {
+			token = value
 		}
 		return true
 	})
@@ -327,14 +328,14 @@ func progressToken(params json.RawMessage) json.RawMessage {
 
 // respond turns a tool's answer into what the SDK is to send. It is the one
 // place that chooses between our encoding and the SDK's.
-func (s *Server) respond(ctx context.Context, cl *pending, p *sdk.CallToolParamsRaw, r *toolResult, next sdk.MethodHandler, method string, req sdk.Request) (sdk.Result, error) {
+func (s *Server) respond(ctx context.Context, cl *pending, req *sdk.CallToolRequest, r *toolResult, next sdk.MethodHandler) (sdk.Result, error) {
 	if s.ordinary {
 		res, err := ordinaryResult(cl.id, r)
 		if err != nil {
 			return nil, err
 		}
-		p.Name = ordinaryTool.Name
-		return next(context.WithValue(ctx, ordinaryKey{}, res), method, req)
+		req.Params.Name = ordinaryTool.Name
+		return next(context.WithValue(ctx, ordinaryKey{}, res), callMethod, req)
 	}
 	frame, err := encodeResult(cl.id, r, stateless(req), s.impl)
 	if err != nil {

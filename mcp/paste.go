@@ -19,6 +19,9 @@ const (
 	// cleanLimit is how long the deletion of a buffer may take; it is tried also
 	// for a caller that has gone.
 	cleanLimit = 5 * time.Second
+	// cleanAtEnd is the same when the call has been cut off: the daemon may be
+	// ending, and the answer has to leave before.
+	cleanAtEnd = 200 * time.Millisecond
 	// pasteEnd ends a bracketed paste. A text that holds it would end its own.
 	pasteEnd = "\x1b[201~"
 )
@@ -126,7 +129,7 @@ func (p *paste) run(ctx context.Context, c *call) error {
 		err = fmt.Errorf("%w; and the buffer %s may be left: %w", err, p.buffer, again)
 	}
 	if errors.Is(err, state.ErrUnknown) {
-		return &lostAnswer{cause: err, what: "it was pasted", where: "pane " + p.pane.String(), cursor: p.cursor}
+		return &lostAnswer{cause: err, what: "it was pasted", where: "at pane " + p.pane.String(), cursor: p.cursor}
 	}
 	return err
 }
@@ -205,7 +208,11 @@ func (p *paste) fill(ctx context.Context, c *call, part string) error {
 
 // clean deletes the buffer. One that is not there is no error.
 func (p *paste) clean(ctx context.Context, c *call) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanLimit)
+	limit := cleanLimit
+	if ctx.Err() != nil {
+		limit = cleanAtEnd
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	req := controlmode.Request{Commands: []controlmode.Command{controlmode.Cmd("delete-buffer", "-b", p.buffer)}, Fence: true}
 	reply, err := c.table.mirror.Do(ctx, req)

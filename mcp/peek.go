@@ -17,6 +17,7 @@ type Peek struct {
 	Method  string          // "" for a response
 	Tool    string          // named by a tools/call
 	Pane    string          // given to that tool
+	Run     string          // the runId given to it
 	Params  json.RawMessage // of a request or notification
 	Cancels json.RawMessage // the id that notifications/cancelled names
 	URI     string          // of a resource that is subscribed to, or not any more
@@ -61,7 +62,7 @@ func (p *Peek) peekParams() {
 		case "requestId":
 			p.Cancels = value
 		case "arguments":
-			p.Pane = paneOf(value)
+			p.Pane, p.Run = paneOf(value), runOf(value)
 		case "uri":
 			p.URI = jsonText(value)
 		}
@@ -70,6 +71,17 @@ func (p *Peek) peekParams() {
 	if p.Method != cancelledMethod {
 		p.Cancels = nil
 	}
+}
+
+// runOf finds the id of a run among the arguments.
+func runOf(args json.RawMessage) (run string) {
+	visitMembers(args, func(key string, value []byte) bool {
+		if key == "runId" {
+			run = jsonText(value)
+		}
+		return run == ""
+	})
+	return run
 }
 
 // ownAnswer reads the id of a response as startFrame writes it.

@@ -3,6 +3,7 @@ package mcp
 import (
 	"errors"
 	"net"
+	"runtime"
 	"time"
 )
 
@@ -54,6 +55,7 @@ func (c *conn) enqueue(f frame, wait bool) error {
 		return net.ErrClosed
 	}
 	first := c.pushLocked(f)
+	more := c.pending > 1
 	c.mu.Unlock()
 	if !first {
 		return nil
@@ -61,6 +63,9 @@ func (c *conn) enqueue(f frame, wait bool) error {
 	if !wait {
 		go c.flush(false)
 		return nil
+	}
+	if more { // what is ready with this answer leaves with it, in one write
+		runtime.Gosched()
 	}
 	return c.flush(true)
 }
@@ -131,18 +136,23 @@ func (c *conn) takeLocked() []frame {
 	return frames
 }
 
-// send writes frames, each piece under a deadline of its own.
+// send writes frames, each piece under a deadline of its own. Several frames have
+// no more than gather bytes together, and are one piece.
 func (c *conn) send(frames []frame) error {
-	b := frames[0].b
 	if len(frames) > 1 {
-		b = nil
-		for _, f := range frames {
-			b = append(b, f.b...)
+		all := make(net.Buffers, len(frames))
+		for i, f := range frames {
+			all[i] = f.b
 		}
+		if err := c.limitWrite(); err != nil {
+			return err
+		}
+		_, err := all.WriteTo(c.nc)
+		return err
 	}
-	for len(b) > 0 {
+	for b := frames[0].b; len(b) > 0; {
 		n := min(len(b), chunk)
-		if err := c.nc.SetWriteDeadline(time.Now().Add(c.limits.write)); err != nil {
+		if err := c.limitWrite(); err != nil {
 			return err
 		}
 		if _, err := c.nc.Write(b[:n]); err != nil {
@@ -152,3 +162,6 @@ func (c *conn) send(frames []frame) error {
 	}
 	return nil
 }
+
+// limitWrite gives the next write its deadline.
+func (c *conn) limitWrite() error { return c.nc.SetWriteDeadline(time.Now().Add(c.limits.write)) }

@@ -124,6 +124,7 @@ func (c *call) paneID(ctx context.Context, s string) (controlmode.PaneID, error)
 	if err := c.arrival.see(ctx, id); err != nil {
 		return 0, c.missing(ctx, err, s)
 	}
+	c.about(id)
 	return id, nil
 }
 

@@ -237,6 +237,15 @@ func (s *seen) get(cursor string) (string, bool) {
 	return text, ok
 }
 
+func (s *seen) has(cursor string) bool {
+	_, ok := s.get(cursor)
+	return ok
+}
+
+// unknownStart stands for a line of which nobody knows how it begins: what goes on
+// with it is taken for the rest of a secret.
+const unknownStart = "\ntoken="
+
 // delta takes secrets out of a text that goes on from a cursor. What may be the
 // beginning of one at its end is taken out as well.
 func (r *redactor) delta(from, text, to string, a around) (string, int) {
@@ -244,7 +253,7 @@ func (r *redactor) delta(from, text, to string, a around) (string, int) {
 	full := before + text
 	switch {
 	case !known && a.goesOn:
-		before = "token=" // nobody knows what this is the rest of
+		before = unknownStart
 		full = text
 	case !a.goesOn && before != "" && before[len(before)-1] != '\n':
 		full = before + "\n" + text

@@ -145,7 +145,11 @@ func (c *call) withoutSecrets(from state.Cursor, opt state.SinceOptions, read si
 		s.Text = strings.Join(rows, "\n")
 		r.seen.put(s.Cursor.String(), "")
 	} else {
-		s.Text, n = r.delta(from.String(), s.Text, s.Cursor.String(), around{after: following(&s), goesOn: s.ContinuesLine, width: width})
+		goesOn := s.ContinuesLine
+		if !r.seen.has(from.String()) {
+			goesOn = c.lookBack(from, &s)
+		}
+		s.Text, n = r.delta(from.String(), s.Text, s.Cursor.String(), around{after: following(&s), goesOn: goesOn, width: width})
 	}
 	c.arrival.redacted.Add(int64(n))
 	if opt.Oldest && !s.AlternateScreen {
@@ -159,6 +163,40 @@ func (c *call) withoutSecrets(from state.Cursor, opt state.SinceOptions, read si
 		s.ContinuesLine = false
 	}
 	return &s, nil
+}
+
+const (
+	// lookBackRows is how far above a text the pane is looked at for the beginning
+	// of a secret: a private key of 8192 bits has 100 lines.
+	lookBackRows = 128
+	// lookBackLimit bounds that look: it is for an answer that is due.
+	lookBackLimit = 2 * time.Second
+)
+
+// lookBack remembers what the pane shows before a text that was read from a cursor
+// of which this redactor knows nothing: another daemon gave it out, or another
+// socket, or it is too long ago. It tells whether the text goes on with the last
+// line of that. Where the pane does not show the text, for one because the cursor
+// moved, all that it shows counts as before it.
+func (c *call) lookBack(from state.Cursor, s *state.Since) (goesOn bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), lookBackLimit)
+	defer cancel()
+	start := -(lookBackRows + strings.Count(s.Text, "\n"))
+	shot, err := c.table.mirror.Capture(ctx, from.Stream.Pane(), state.CaptureRange{Start: &start, Join: true, RowBytes: resultCeiling})
+	if err != nil || shot.Alternate { // which says nothing about what lies below
+		return s.ContinuesLine
+	}
+	before := screenText(shot)
+	at := strings.LastIndex(before, strings.TrimRight(s.Text, "\n"))
+	if at >= 0 {
+		before = before[:at]
+	}
+	goesOn = at > 0 && before[at-1] != '\n'
+	if s.ContinuesLine && !goesOn {
+		before, goesOn = before+unknownStart, true
+	}
+	c.policy.redact.seen.put(from.String(), before)
+	return goesOn
 }
 
 // newestOf is newest with both limits to choose; 0 stands for the greatest.

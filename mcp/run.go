@@ -201,13 +201,14 @@ func runShellCommand(ctx context.Context, c *call, a runArgs) (*toolResult, erro
 		return nil, c.missing(ctx, err, a.PaneID)
 	}
 	v, err := c.awaitRun(ctx, run, wait)
-	if err != nil {
+	cut := err != nil && ctx.Err() != nil // the command goes on
+	if err != nil && !cut {
 		return nil, err
 	}
 	if v.State == state.RunNotStarted {
 		return nil, c.notStarted(v)
 	}
-	res, err := c.runResult(v, wait, c.lines(a.MaxLines))
+	res, err := c.runResult(v, wait, c.lines(a.MaxLines), cut)
 	if err == nil {
 		c.tidy(ctx, v)
 	}
@@ -233,6 +234,9 @@ func (c *call) start(ctx context.Context, id controlmode.PaneID, opt state.RunOp
 			return err
 		}
 		run = p.Typed()
+		if errors.Is(err, state.ErrUnknown) {
+			return &lostAnswer{cause: err, what: "the command was typed", where: "at run " + run + " with get_run", cursor: &p.Cursor}
+		}
 		if err != nil {
 			return &problem{
 				reason: fmt.Sprintf("unknown whether the command was typed (%v); it is not typed again", err),

@@ -8,8 +8,8 @@ import (
 	"tmux-mcpd/state"
 )
 
-// runResult is the answer to run_shell_command.
-func (c *call) runResult(v state.Run, wait time.Duration, lines int) (*toolResult, error) {
+// runResult is the answer to run_shell_command. cut: its wait was cut off.
+func (c *call) runResult(v state.Run, wait time.Duration, lines int, cut bool) (*toolResult, error) {
 	_, text, err := c.runText(v.ID, state.RunTextOptions{MaxLines: lines, MaxBytes: resultCeiling})
 	if err != nil {
 		return nil, err
@@ -17,7 +17,9 @@ func (c *call) runResult(v state.Run, wait time.Duration, lines int) (*toolResul
 	outcome, going := "completed", false
 	switch v.State {
 	case state.RunRunning, state.RunStopped:
-		outcome, going = "timed_out", v.Began
+		if outcome, going = "timed_out", v.Began; cut {
+			outcome = "cancelled"
+		}
 	case state.RunPaneDied:
 		outcome = "pane_died"
 	}
@@ -43,7 +45,12 @@ func (c *call) runResult(v state.Run, wait time.Duration, lines int) (*toolResul
 	o.string("runId", v.ID)
 	o.bool("stillRunning", going)
 	o.close()
-	n := runNotices(v, wait)
+	var n notices
+	if cut && !v.Ended() {
+		n.add(true, "the wait was cut off, and the command goes on; get_run with runId %s waits and reads on", v.ID)
+	} else {
+		n = runNotices(v, wait)
+	}
 	n.text(text)
 	return &toolResult{Text: n.over(strings.TrimRight(out, "\n")), Structured: o.b}, nil
 }
@@ -68,7 +75,7 @@ func runNotices(v state.Run, wait time.Duration) notices {
 		n.add(true, "it has ended without telling its exit status, as when it is killed")
 	}
 	n.add(v.Interrupted, "interrupted by interrupt_run")
-	n.add(v.Restarted, "tmux-mcpd was restarted during the run: output is missing")
+	n.add(v.Restarted, "tmux-mcpd was restarted since it began: output is missing")
 	n.add(v.Foreign, "end marks were seen that the run did not print; they were not believed")
 	n.add(v.Ended() && !v.OutputComplete && !v.Restarted && v.State == state.RunCompleted, "output may be incomplete")
 	return n

@@ -83,6 +83,7 @@ func getRun(ctx context.Context, c *call, a getRunArgs) (*toolResult, error) {
 	if err != nil {
 		return nil, c.noRun(ctx, a.RunID)
 	}
+	remains := a.Cursor == nil && c.remains(ctx, v, a.MaxLines, &text)
 	out := clean(text.Text)
 	var o object
 	o.b = make([]byte, 0, len(out)+512)
@@ -97,8 +98,9 @@ func getRun(ctx context.Context, c *call, a getRunArgs) (*toolResult, error) {
 	o.raw("run", runView(v))
 	o.close()
 	n := append(notices{runLine(v)}, runNotices(v, wait)...)
+	n.add(remains, "the output is what the pane still shows, with its prompts and the typed line")
 	n.text(text)
-	if !text.More {
+	if !text.More && (!remains || text.DroppedLines == 0 && text.OmittedBytes == 0) {
 		c.tidy(ctx, v)
 	}
 	return &toolResult{Text: n.over(strings.TrimRight(out, "\n")), Structured: o.b}, nil
@@ -113,6 +115,7 @@ func (c *call) run(ctx context.Context, id string) (state.Run, error) {
 	if err != nil {
 		return v, c.noRun(ctx, id)
 	}
+	c.about(v.Pane)
 	return v, nil
 }
 
@@ -158,6 +161,9 @@ func interruptRun(ctx context.Context, c *call, a interruptArgs) (*toolResult, e
 			}
 			return g.write(ctx, controlmode.Cmd("send-keys", "-t", v.Pane.String(), "-H", "03"))
 		})
+		if errors.Is(err, state.ErrUnknown) {
+			err = &lostAnswer{cause: err, what: "C-c was pressed", where: "at run " + v.ID + " with get_run", cursor: c.here}
+		}
 	default:
 		sent, err = c.table.mirror.SignalRun(ctx, a.RunID, *a.Signal)
 	}
@@ -165,7 +171,7 @@ func interruptRun(ctx context.Context, c *call, a interruptArgs) (*toolResult, e
 		return nil, c.missing(ctx, err, v.Pane.String())
 	}
 	if sent {
-		if v, err = c.table.mirror.AwaitRun(ctx, a.RunID, interruptShown); err != nil {
+		if v, err = c.table.mirror.AwaitRun(ctx, a.RunID, interruptShown); err != nil && ctx.Err() == nil {
 			return nil, err
 		}
 	}

@@ -184,8 +184,8 @@ func (b *sendBatch) run(ctx context.Context, c *call, a sendBatchArgs) (*toolRes
 	for i := range ops {
 		begin := time.Now()
 		row := s.one(within, c, &ops[i])
-		if ctx.Err() != nil && !strings.HasPrefix(row.err, "unknown") {
-			return nil, context.Cause(ctx)
+		if ctx.Err() != nil && !c.wrote {
+			return nil, context.Cause(ctx) // it may be called again
 		}
 		row.took = time.Since(begin)
 		s.rows = append(s.rows, row)

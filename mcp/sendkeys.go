@@ -195,17 +195,6 @@ func cursorOrNil(at *state.Cursor) any {
 	return at.String()
 }
 
-// lostAnswer is an input of which nobody can tell whether it arrived.
-type lostAnswer struct {
-	cause  error
-	what   string
-	where  string
-	cursor *state.Cursor // before it, nil for none
-}
-
-func (e *lostAnswer) Error() string { return "unknown whether " + e.what + ": " + e.cause.Error() }
-func (e *lostAnswer) Unwrap() error { return e.cause }
-
 // lost makes an error whose outcome is unknown tell where to look.
 func (t *typed) lost(err error) error {
 	if !errors.Is(err, state.ErrUnknown) {
@@ -215,20 +204,5 @@ func (t *typed) lost(err error) error {
 	if t.bytes > 0 {
 		what = fmt.Sprintf("more than the first %d bytes were typed", t.bytes)
 	}
-	return &lostAnswer{cause: err, what: what, where: "pane " + t.pane.String(), cursor: t.cursor}
-}
-
-// unknownResult answers a write of which nobody can tell whether tmux did it. It
-// is never tried again by us, nor should it be by anybody who has not looked.
-func unknownResult(err error) *toolResult {
-	e := &lostAnswer{cause: err, what: "it was done", where: "what it was to change"}
-	_ = errors.As(err, &e)
-	text := fmt.Sprintf("unknown: the connection to tmux was lost before the answer came, and nobody can tell whether %s. "+
-		"It was not sent again.\n\nLook at %s before you call again", e.what, e.where)
-	if e.cursor == nil {
-		return errorResult(text + ".")
-	}
-	res := errorResult(text + ": capture_since with the cursor " + e.cursor.String() + " shows what came after it.")
-	res.Meta = map[string]any{metaCursor: e.cursor.String()}
-	return res
+	return &lostAnswer{cause: err, what: what, where: "at pane " + t.pane.String(), cursor: t.cursor}
 }

@@ -131,6 +131,8 @@ func newServer(cfg Config, reg registry) *Server {
 	}
 	s.sdk = sdk.NewServer(impl, options)
 	s.sdk.AddTool(ordinaryTool, answerOrdinary)
+	// Only a standard method's name would be an error.
+	_ = sdk.AddReceivingCustomMethod(s.sdk, plainMethod, refusePlain)
 	s.addCapabilities()
 	s.sdk.AddReceivingMiddleware(s.protect, clamp, s.intercept)
 	return s
@@ -335,6 +337,7 @@ func (v *serving) session(l *Listener, nc *net.UnixConn) {
 		return
 	}
 	defer v.exit(c)
+	defer context.AfterFunc(v.stop, c.cancelCalls)()
 	log.Debug("connected")
 	// The values of this context reach every call, its end does not.
 	ss, err := v.sdk.Connect(context.WithValue(context.Background(), connKey{}, c), c, nil)

@@ -99,6 +99,9 @@ type call struct {
 	arrival  *sight
 	progress func(message string)
 	life     state.ServerID // of tmux when the call came, if the connection remembers
+	changing bool           // the tool may change something
+	wrote    bool           // it has, or may have
+	here     *state.Cursor  // in the output of its pane before, nil if that is not received
 }
 
 // define completes a row with its arguments, a struct whose fields are tagged
@@ -379,7 +382,10 @@ func (t *table) begin(caller *Caller, p *policy, sel *selection, row *tool, prog
 	if err != nil {
 		return nil, nil, err
 	}
-	c = &call{table: t, caller: caller, policy: p, sel: sel, progress: p.progress(progress), arrival: p.arrive(t.mirror, row.tables)}
+	c = &call{
+		table: t, caller: caller, policy: p, sel: sel, progress: p.progress(progress), arrival: p.arrive(t.mirror, row.tables),
+		changing: row.toolset != inspect,
+	}
 	if err := c.begin(row); err != nil {
 		end()
 		return nil, nil, err
@@ -397,7 +403,7 @@ func (c *call) answer(ctx context.Context, row *tool, args any) (*toolResult, er
 		err = &problem{reason: err.Error(), hint: "list_panes shows what there is.", absent: true}
 	}
 	if err != nil {
-		if res, err = c.table.failure(ctx, err); err != nil {
+		if res, err = c.table.failure(ctx, c.unfinished(ctx, err)); err != nil {
 			return nil, err
 		}
 	}

@@ -2,10 +2,14 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
+
+	"tmux-mcpd/controlmode"
+	"tmux-mcpd/state"
 )
 
 // client is the pid of the daemon's client with the flag: no-output of the
@@ -25,7 +29,7 @@ func (r *rig) client(flag string) (pid string) {
 }
 
 // unknown checks that an answer says that nobody knows, and where to look.
-func unknown(t *testing.T, res *toolResult) (cursor string) {
+func unknown(t testing.TB, res *toolResult) (cursor string) {
 	t.Helper()
 	cursor, _ = res.Meta[metaCursor].(string)
 	if !res.IsError || !strings.HasPrefix(res.Text, "unknown: ") || !strings.Contains(res.Text, "not sent again") || cursor == "" ||
@@ -35,10 +39,10 @@ func unknown(t *testing.T, res *toolResult) (cursor string) {
 	return cursor
 }
 
-// TestD08NoWriteIsRepeated: when tmux or the connection to it dies, or the daemon
-// is told to end, after a write was handed over and before its answer came, the
-// answer says that nobody knows, with a cursor; and the write was made once. (The
-// daemon's half; a daemon that is killed is the bridge's.)
+// TestD08NoWriteIsRepeated: when tmux or the connection to it dies after a write
+// was handed over and before its answer came, the answer says that nobody knows,
+// with a cursor; and the write was made once. (The daemon's half; a daemon that is
+// killed is the bridge's.)
 func TestD08NoWriteIsRepeated(t *testing.T) {
 	calls := map[string]func(id string) args{
 		"send_keys":  func(id string) args { return args{"paneId": id, "keys": "once"} },
@@ -94,33 +98,96 @@ func TestD08NoWriteIsRepeated(t *testing.T) {
 			})
 		}
 	}
-	t.Run("daemon ends", func(t *testing.T) {
-		r := newRig(t, nil).start()
-		y := r.raw("raw")
-		r.ok("list_panes", nil)
-		r.tmux("set-hook", "-g", "after-send-keys", fmt.Sprintf("run-shell %q", r.bin+" -S "+r.sock+" wait-for release"))
+}
+
+// TestD08ChangesAtTheEnd: a call that the daemon's end cuts off after it has
+// changed something does not invite the caller to call again.
+func TestD08ChangesAtTheEnd(t *testing.T) {
+	r := newRig(t, nil).start()
+	r.caller = everyTool()
+	// cut calls a tool, ends the daemon when ready says so, and answers the result.
+	cut := func(t *testing.T, tool string, a args, ready func()) *toolResult {
 		ctx, cancel := context.WithCancelCause(context.Background())
+		defer cancel(nil)
 		done := make(chan *toolResult, 1)
 		go func() {
-			res, err := r.table.call(ctx, r.caller, "send_keys", encodeOnce(args{"paneId": y.id, "keys": "once"}), nil)
+			defer close(done)
+			res, err := r.table.call(ctx, r.caller, tool, encodeOnce(a), nil)
 			if err != nil {
 				t.Error(err)
+				return
 			}
 			done <- res
 		}()
-		if got := y.got(4); got != "once" {
-			t.Errorf("received %q", got)
-		}
+		ready()
 		cancel(errShutdown)
-		if res := <-done; res != nil {
-			unknown(t, res)
+		res := <-done
+		if res == nil {
+			t.Fatal("no answer")
 		}
-		r.tmux("set-hook", "-gu", "after-send-keys")
-		r.tmux("wait-for", "-S", "release")
+		checkAnswer(r, r.table, tool, res)
+		return res
+	}
+	y := r.raw("raw")
+	r.ok("capture_since", args{"paneId": y.id})
+	for _, tt := range []struct {
+		tool, hook string
+		args       args
+		cursor     bool
+	}{
+		{"send_keys", "after-send-keys", args{"paneId": y.id, "keys": "once"}, true},
+		{"paste_text", "after-paste-buffer", args{"paneId": y.id, "text": "once"}, true},
+		{"rename_window", "after-rename-window", args{"windowId": "@0", "name": "once"}, false},
+		{"resize_pane", "after-resize-pane", args{"paneId": y.id, "height": 10}, true},
+		{"create_window", "after-new-window", args{"session": "main", "name": "once"}, false},
+		{"kill_pane", "after-kill-pane", args{"paneId": y.id}, true},
+	} {
+		t.Run(tt.tool, func(t *testing.T) {
+			r.tmux("set-hook", "-g", tt.hook, fmt.Sprintf("run-shell %q", fmt.Sprintf("%[1]s -S %[2]s wait-for -S reached; %[1]s -S %[2]s wait-for release", r.bin, r.sock)))
+			res := cut(t, tt.tool, tt.args, func() { r.tmux("wait-for", "reached") })
+			r.tmux("set-hook", "-gu", tt.hook)
+			r.tmux("wait-for", "-S", "release")
+			if tt.cursor {
+				unknown(t, res)
+			} else if !res.IsError || !strings.HasPrefix(res.Text, "unknown: ") || !strings.Contains(res.Text, "not sent again") {
+				t.Errorf("%s", res.Text)
+			}
+		})
+	}
+	t.Run("create_window that waits", func(t *testing.T) {
+		before := r.tmux("list-windows", "-F", "#{window_id}")
+		res := cut(t, "create_window", args{"session": "main", "waitReadyMs": 30_000}, func() {
+			r.until(func() bool { return r.tmux("list-windows", "-F", "#{window_id}") != before })
+		})
+		if !res.IsError || !strings.HasPrefix(res.Text, "unknown: ") {
+			t.Errorf("%s", res.Text)
+		}
+	})
+	t.Run("run_shell_command", func(t *testing.T) {
+		pane := r.shellPane(plainBash)
+		id, _ := controlmode.ParsePaneID(pane)
+		reads := func(w state.Waiting) bool { return w.For == state.WaitsLine }
+		res := cut(t, "run_shell_command", args{"paneId": pane, "command": "echo before; read x; exit 7"}, func() {
+			if w, err := r.table.mirror.AwaitWaiting(t.Context(), id, patience, reads); err != nil || !reads(w) {
+				t.Errorf("%+v, %v", w, err)
+			}
+		})
+		var v struct {
+			RunID, Outcome string
+			StillRunning   bool
+		}
+		if err := json.Unmarshal(res.Structured, &v); err != nil || v.Outcome != "cancelled" || !v.StillRunning {
+			t.Fatalf("%s", res.Text)
+		}
+		r.tmux("send-keys", "-t", pane, "Enter")
+		got := r.ok("get_run", args{"runId": v.RunID, "waitMs": 25_000})["run"].(map[string]any)
+		if got["state"] != "completed" || got["exitStatus"] != 7.0 {
+			t.Errorf("%v", got)
+		}
 	})
 }
 
-func readAll(t *testing.T, file string) string {
+func readAll(t testing.TB, file string) string {
 	t.Helper()
 	b, err := os.ReadFile(file)
 	if err != nil {

@@ -29,6 +29,7 @@ func (c *call) write(ctx context.Context, w write) ([]string, error) {
 	}
 	req := controlmode.Request{Commands: w.commands, Fence: true}
 	reply, err := c.table.mirror.DoOn(ctx, w.life, req)
+	c.wrote = c.wrote || !errors.Is(err, controlmode.ErrNotSent)
 	if err != nil {
 		return nil, unsure(err, w.look)
 	}
@@ -53,7 +54,7 @@ func unsure(err error, look string) error {
 		return &problem{reason: "tmux cannot take a NUL character", hint: "Leave it out."}
 	case errors.Is(err, controlmode.ErrTooLong):
 		return &problem{reason: "the text is too long for a tmux command line", hint: "Shorten it."}
-	case errors.Is(err, context.Canceled):
+	case notSent && errors.Is(err, context.Canceled):
 		return err
 	case notSent:
 		return &problem{
@@ -61,11 +62,7 @@ func unsure(err error, look string) error {
 			hint:   "The connection is renewed by itself; call again.",
 		}
 	}
-	return &problem{
-		reason: "unknown: the connection to tmux was lost, or tmux did not answer in time, between sending the change and its answer. " +
-			"It may have been made or not",
-		hint: "It is not sent again by itself. Look with " + look + " before you call again.",
-	}
+	return &lostAnswer{cause: err, what: "it was done", where: "with " + look}
 }
 
 // after gives the model that shows what the call has changed: of a look at tmux

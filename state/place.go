@@ -58,3 +58,13 @@ func (m *Mirror) Place(ctx context.Context, id controlmode.PaneID) (Cursor, erro
 	}
 	return at, nil
 }
+
+// Here is Place for who must not wait: the place as far as the output has been
+// received, without asking tmux. ok is false for a pane that is not watched.
+func (m *Mirror) Here(id controlmode.PaneID) (at Cursor, ok bool) {
+	_, out := m.watches.liveStream(id)
+	if out == nil {
+		return at, false
+	}
+	return out.cursor()
+}

@@ -48,20 +48,32 @@ func (r *relay) answerLost(q *request, last bool) {
 		return
 	}
 	where := "look at what it was to change"
-	cursor := ""
-	if q.Pane != "" {
+	var cursor any
+	switch of := q.panes(); {
+	case q.Run != "":
+		where = "look at the run (get_run)"
+		cursor = r.cursorOf(last, "get_run", fmt.Sprintf(`{"runId":%q,"maxLines":1}`, q.Run))
+	case q.Pane != "":
 		where = "look at pane " + q.Pane + " (snapshot_pane)"
-		if !last {
-			cursor = r.cursorOf(q.Pane)
+		if q.Tool == "run_shell_command" {
+			where = "look at the runs of pane " + q.Pane + " (list_runs)"
 		}
+		cursor = r.cursorOf(last, "capture_since", fmt.Sprintf(`{"paneId":%q,"maxLines":1}`, q.Pane))
+	case len(of) > 0:
+		where = "look at the panes (snapshot_pane)"
+		all := map[string]any{}
+		for _, pane := range of {
+			all[pane] = r.cursorOf(last, "capture_since", fmt.Sprintf(`{"paneId":%q,"maxLines":1}`, pane))
+		}
+		cursor = all
 	}
 	text := fmt.Sprintf("unknown: the daemon went away before it answered, and nobody knows whether %s was carried out. "+
 		"It was not sent again: %s before you call it again.", q.Tool, where)
 	result := map[string]any{
 		"content": []any{map[string]string{"type": "text", "text": text}}, "isError": true,
 	}
-	if cursor != "" {
-		result["_meta"] = map[string]string{"tmux-mcpd/cursor": cursor}
+	if cursor != nil {
+		result["_meta"] = map[string]any{"tmux-mcpd/cursor": cursor}
 	}
 	if q.Complete {
 		result["resultType"] = "complete"
@@ -69,9 +81,33 @@ func (r *relay) answerLost(q *request, last bool) {
 	r.reply(q, result, nil)
 }
 
-// cursorOf asks the next daemon for a place in a pane's output to go on from, ""
-// if there is none in time.
-func (r *relay) cursorOf(pane string) string {
+// panes are the panes that a batch of inputs names, each once and not too many.
+func (q *request) panes() (all []string) {
+	const most = 8
+	var p struct {
+		Arguments struct {
+			Operations []struct {
+				Pane string `json:"pane_id"`
+			}
+		}
+	}
+	if json.Unmarshal(q.Params, &p) != nil {
+		return nil
+	}
+	for _, o := range p.Arguments.Operations {
+		if o.Pane != "" && !slices.Contains(all, o.Pane) && len(all) < most {
+			all = append(all, o.Pane)
+		}
+	}
+	return all
+}
+
+// cursorOf asks a tool of the next daemon for a place in the output of a pane to
+// go on from, nil if there is none in time or the client has gone.
+func (r *relay) cursorOf(gone bool, tool, args string) any {
+	if gone {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), cursorWait)
 	defer cancel()
 	r.mu.Lock()
@@ -81,16 +117,16 @@ func (r *relay) cursorOf(pane string) string {
 		select {
 		case <-linked:
 		case <-ctx.Done():
-			return ""
+			return nil
 		}
 		r.mu.Lock()
 		l = r.link
 		r.mu.Unlock()
 	}
 	if l == nil {
-		return ""
+		return nil
 	}
-	params := fmt.Appendf(nil, `{"name":"capture_since","arguments":{"paneId":%q,"maxLines":1}}`, pane)
+	params := fmt.Appendf(nil, `{"name":%q,"arguments":%s}`, tool, args)
 	line, err := r.ask(ctx, l, "tools/call", params)
 	var answer struct {
 		Result struct {
@@ -99,8 +135,8 @@ func (r *relay) cursorOf(pane string) string {
 			} `json:"structuredContent"`
 		} `json:"result"`
 	}
-	if err != nil || json.Unmarshal(line, &answer) != nil {
-		return ""
+	if err != nil || json.Unmarshal(line, &answer) != nil || answer.Result.StructuredContent.Cursor == "" {
+		return nil
 	}
 	return answer.Result.StructuredContent.Cursor
 }
