@@ -3,6 +3,7 @@ package integration
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -17,7 +18,7 @@ type runOf struct {
 		ExitStatus     *int
 		OutputComplete bool
 	}
-	Runs []struct{ RunID, State string }
+	Runs []struct{ RunID, PaneID, State string }
 }
 
 // shellPane opens a window with a shell.
@@ -122,5 +123,50 @@ func TestRunSurvivesAKilledDaemon(t *testing.T) {
 	left, _ := filepath.Glob(filepath.Join(x.dir, "run", "tmcp", "*"))
 	if len(left) > 0 {
 		t.Errorf("files left: %v", left)
+	}
+}
+
+// TestRunPaneIsRemovedAfterARestart: the pane that was made for a run is there
+// until its output has been read, whoever restarts the daemon meanwhile; the
+// reading then shows what there is, and the pane goes.
+func TestRunPaneIsRemovedAfterARestart(t *testing.T) {
+	x := startTmux(t)
+	shell := x.shellPane()
+	x.run("set-option", "-g", "default-command", "HISTFILE= exec bash --norc -i")
+	beside := x.run("display-message", "-p", "-t", shell, "#{window_id}")
+	d := x.daemon()
+	c := d.dial()
+	var run runOf
+	c.ok(&run, "run_shell_command", args{"paneId": shell, "command": "read x; echo after; exit 21", "newPane": true, "timeoutMs": 1})
+	var list runOf
+	c.ok(&list, "list_runs", args{})
+	own := list.Runs[0].PaneID
+	c.waitsFor(own, "line")
+	x.run("send-keys", "-t", own, "Enter")
+	until(t, "the end of the run", func() bool {
+		c.ok(&list, "list_runs", args{})
+		return list.Runs[0].State == "completed"
+	})
+	c.waitsFor(own, "prompt")
+	d.stop()
+	d = x.daemon()
+	c = d.dial()
+	if c.ok(&list, "list_runs", args{}); len(list.Runs) != 1 || list.Runs[0].RunID != run.RunID || list.Runs[0].PaneID != own || list.Runs[0].State != "completed" {
+		t.Fatalf("%+v", list)
+	}
+	if panes := x.run("list-panes", "-t", beside, "-F", "#{pane_id}"); panes != shell+"\n"+own {
+		t.Fatalf("panes %q", panes)
+	}
+	var got runOf
+	c.ok(&got, "get_run", args{"runId": run.RunID, "maxLines": 1})
+	if panes := x.run("list-panes", "-t", beside, "-F", "#{pane_id}"); panes != shell+"\n"+own {
+		t.Errorf("not all has been read; panes %q", panes)
+	}
+	c.ok(&got, "get_run", args{"runId": run.RunID})
+	if got.Run.State != "completed" || *got.Run.ExitStatus != 21 || got.Run.OutputComplete || !strings.Contains(got.Output, "\nafter\n") {
+		t.Errorf("%+v", got)
+	}
+	if panes := x.run("list-panes", "-t", beside, "-F", "#{pane_id}"); panes != shell {
+		t.Errorf("after reading: panes %q", panes)
 	}
 }

@@ -75,7 +75,7 @@ func runNotices(v state.Run, wait time.Duration) notices {
 		n.add(true, "it has ended without telling its exit status, as when it is killed")
 	}
 	n.add(v.Interrupted, "interrupted by interrupt_run")
-	n.add(v.Restarted, "tmux-mcpd was restarted during the run: output is missing")
+	n.add(v.Restarted, "tmux-mcpd was restarted since it began: output is missing")
 	n.add(v.Foreign, "end marks were seen that the run did not print; they were not believed")
 	n.add(v.Ended() && !v.OutputComplete && !v.Restarted && v.State == state.RunCompleted, "output may be incomplete")
 	return n

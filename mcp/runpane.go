@@ -51,6 +51,28 @@ func (c *call) startBeside(ctx context.Context, id controlmode.PaneID, opt state
 	return run, nil
 }
 
+// remains reads what the pane of a run still shows that was made for it, where the
+// output went with an earlier daemon: all there is of it, before the pane goes.
+func (c *call) remains(ctx context.Context, v state.Run, limit *int64, text *state.RunText) bool {
+	if !v.NewPane || !v.Restarted || !v.Ended() || !c.table.mirror.SameProcess(ctx, v.ID) {
+		return false
+	}
+	r := c.captureRange(captureArgs{JoinWrapped: true, MaxLines: limit, History: true})
+	shot, err := c.arrival.Capture(ctx, v.Pane, r)
+	if err != nil {
+		return false
+	}
+	first := -shot.HistorySize
+	if shot.Start != nil {
+		first = max(first, *shot.Start)
+	}
+	c.redactShot(ctx, v.Pane, shot, first, shot.Height-1)
+	s := newest(screenText(shot), c.lines(limit))
+	text.Text, text.Lines, text.OmittedBytes = s.text, s.lines-s.dropped, s.omitted
+	text.DroppedLines = s.dropped + first + shot.HistorySize
+	return true
+}
+
 // tidy removes the pane that was made for a run that has ended and whose output
 // has been read: unless somebody uses it now, or looks at it.
 func (c *call) tidy(ctx context.Context, v state.Run) {

@@ -83,6 +83,7 @@ func getRun(ctx context.Context, c *call, a getRunArgs) (*toolResult, error) {
 	if err != nil {
 		return nil, c.noRun(ctx, a.RunID)
 	}
+	remains := a.Cursor == nil && c.remains(ctx, v, a.MaxLines, &text)
 	out := clean(text.Text)
 	var o object
 	o.b = make([]byte, 0, len(out)+512)
@@ -97,8 +98,9 @@ func getRun(ctx context.Context, c *call, a getRunArgs) (*toolResult, error) {
 	o.raw("run", runView(v))
 	o.close()
 	n := append(notices{runLine(v)}, runNotices(v, wait)...)
+	n.add(remains, "the output is what the pane still shows, with its prompts and the typed line")
 	n.text(text)
-	if !text.More {
+	if !text.More && (!remains || text.DroppedLines == 0 && text.OmittedBytes == 0) {
 		c.tidy(ctx, v)
 	}
 	return &toolResult{Text: n.over(strings.TrimRight(out, "\n")), Structured: o.b}, nil

@@ -57,7 +57,7 @@ type Run struct {
 	Interrupted    bool // by InterruptRun
 	// Foreign tells that end marks were seen that were not the run's own.
 	Foreign bool
-	// Restarted tells that the daemon was restarted during the run: output is
+	// Restarted tells that the daemon was restarted since it began: output is
 	// missing.
 	Restarted bool
 	NewPane   bool    // the pane was made for it
@@ -160,8 +160,11 @@ func (r *runs) prune() {
 	kept, now := int64(0), time.Now()
 	for i, j := range ended {
 		kept += j.size()
-		if i >= maxRuns || now.Sub(j.view().EndedAt) > runAge {
-			delete(r.byID, j.now.ID)
+		if v := j.view(); i >= maxRuns || now.Sub(v.EndedAt) > runAge {
+			delete(r.byID, v.ID)
+			if v.NewPane {
+				r.files.remove(v.ID) // the pane is old enough to be somebody's
+			}
 		} else if kept > allRunOutput {
 			kept -= j.drop()
 		}

@@ -85,11 +85,7 @@ func (r *runs) prepare(ctx context.Context, j *run, opt RunOptions) (*PreparedRu
 	j.out, j.tap = out, newTap(j.now.ID, runOutput)
 	cursor, _ := out.tap(j.tap)
 	j.change(func(v *Run) { v.Shell, v.Cursor, v.StartedAt = w.Shell, &cursor, j.typed })
-	err = r.files.stage(j.now.ID, st, runRecord{
-		Pane: id, PanePID: j.panePID, Server: mod.Server.ID, Shell: w.Shell, ShellPID: w.pid, TTY: w.tty, Same: opt.Same, NewPane: opt.NewPane,
-		Typed: j.typed, Cursor: cursor.String(),
-	})
-	if err != nil {
+	if err := r.files.stage(j.now.ID, st, j.record()); err != nil {
 		return nil, err
 	}
 	return &PreparedRun{Line: st.line, Cursor: cursor, r: r, run: j}, nil

@@ -377,7 +377,9 @@ func (f *follower) finish(state RunState, status *int, end int64, complete bool,
 	j.tap.kept = ring{}
 	j.mu.Unlock()
 	f.r.release(j)
-	j.files.remove(j.now.ID)
+	if !j.view().NewPane {
+		j.files.remove(j.now.ID)
+	}
 	if status != nil {
 		n := statusOf(*status)
 		status = &n
@@ -390,6 +392,9 @@ func (f *follower) finish(state RunState, status *int, end int64, complete bool,
 		v.OutputComplete = v.OutputComplete && complete && j.kept.lost == 0
 		v.Foreign = v.Foreign || foreign
 	})
+	if j.view().NewPane {
+		f.r.rests(j)
+	}
 	f.r.m.log.Debug("run ended", zap.String("run", j.now.ID), zap.String("state", string(state)))
 }
 

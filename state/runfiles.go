@@ -20,7 +20,9 @@ import (
 
 // runFiles is the private directory of staged commands. Its files are named
 // after their runs: ID is what the shell reads, ID.c the command if it stands
-// alone, ID.s the exit status, ID.r what a later daemon must know. An id begins
+// alone, ID.s the exit status, ID.r what a later daemon must know. They go when the
+// run ends, but for the last of a run that had a pane made: it stays as long as
+// that pane. An id begins
 // with a digest of the tmux socket, so that daemons of several tmux servers
 // share the directory and tell their own files from the others'.
 type runFiles struct {
@@ -43,6 +45,13 @@ type runRecord struct {
 	NewPane  bool               `json:"newPane,omitempty"`
 	Typed    time.Time          `json:"typed"`
 	Cursor   string             `json:"cursor"`
+
+	// Of one that has ended: how, and what its own pane showed then.
+	Ended  time.Time   `json:"ended,omitzero"`
+	State  RunState    `json:"state,omitempty"`
+	Began  bool        `json:"began,omitempty"`
+	Status *int        `json:"status,omitempty"`
+	Rests  restingPane `json:"rests,omitzero"`
 }
 
 func newRunFiles(dir, socket string) *runFiles {
@@ -143,12 +152,32 @@ func (f *runFiles) read(name string, limit int) ([]byte, error) {
 	return b[:n], err
 }
 
+// keep replaces the files of a run by a record alone.
+func (f *runFiles) keep(id string, rec runRecord) error {
+	f.delete(id, ".n")
+	b, err := json.Marshal(rec)
+	if err == nil {
+		err = f.create(id+".n", string(b))
+	}
+	if err == nil {
+		err = os.Rename(f.path(id+".n"), f.path(id+".r"))
+	}
+	if err != nil {
+		f.remove(id)
+		return fmt.Errorf("keep the record of run %s: %w", id, err)
+	}
+	f.delete(id, "", ".c", ".s")
+	return nil
+}
+
 // remove deletes the files of a run, regular ones only.
-func (f *runFiles) remove(id string) {
+func (f *runFiles) remove(id string) { f.delete(id, "", ".c", ".s", ".r", ".n") }
+
+func (f *runFiles) delete(id string, suffixes ...string) {
 	if !runIDPattern.MatchString(id) {
 		return
 	}
-	for _, suffix := range []string{"", ".c", ".s", ".r"} {
+	for _, suffix := range suffixes {
 		if st, err := os.Lstat(f.path(id + suffix)); err == nil && st.Mode().IsRegular() {
 			os.Remove(f.path(id + suffix))
 		}

@@ -85,22 +85,28 @@ func TestRunStatusAfterAGap(t *testing.T) {
 	}
 }
 
+// lives begins one daemon after the other, whose runs have the same directory.
+func (x *testTmux) lives(dir string) func() (m *Mirror, stop func()) {
+	return func() (*Mirror, func()) {
+		x.t.Helper()
+		m := New(Config{Bin: x.bin, Socket: controlmode.Socket{Path: x.sock}, RunDir: dir})
+		ctx, cancel := context.WithCancel(context.Background())
+		ended := make(chan struct{})
+		go func() { defer close(ended); m.Run(ctx) }()
+		stop := sync.OnceFunc(func() { cancel(); <-ended })
+		x.t.Cleanup(stop)
+		full(x.t, m)
+		return m, stop
+	}
+}
+
 // TestRunSurvivesRestart: a daemon that is replaced during a run knows its exit
 // status: of a run that ended meanwhile, and of one that ends later.
 func TestRunSurvivesRestart(t *testing.T) {
 	x := newTmux(t).start()
 	onLinux(t)
 	dir := filepath.Join(filepath.Dir(x.sock), "runs")
-	life := func() (*Mirror, func()) {
-		m := New(Config{Bin: x.bin, Socket: controlmode.Socket{Path: x.sock}, RunDir: dir})
-		ctx, cancel := context.WithCancel(context.Background())
-		ended := make(chan struct{})
-		go func() { defer close(ended); m.Run(ctx) }()
-		stop := sync.OnceFunc(func() { cancel(); <-ended })
-		t.Cleanup(stop)
-		full(t, m)
-		return m, stop
-	}
+	life := x.lives(dir)
 	m, stop := life()
 	early, late := x.bash(m), x.bash(m)
 	one := x.begin(m, early, RunOptions{Command: "read x; exit 11"})

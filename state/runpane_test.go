@@ -1,9 +1,13 @@
 package state
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"tmux-mcpd/controlmode"
 )
 
 // TestRunPaneIsReaped: a pane that was made for a run goes when nobody has used or
@@ -64,5 +68,69 @@ func TestRunPaneIsReaped(t *testing.T) {
 				x.run("kill-window", "-t", id.String())
 			}
 		})
+	}
+}
+
+// TestRunPaneIsReapedByTheNextDaemon: a run of an earlier daemon is known by the
+// next ones as long as the pane that was made for it is to be removed. That they
+// begin does not make it stay longer, and what was done in it meanwhile is seen.
+func TestRunPaneIsReapedByTheNextDaemon(t *testing.T) {
+	onLinux(t)
+	need(t, "bash --norc -i")
+	x := newTmux(t).start()
+	dir := filepath.Join(filepath.Dir(x.sock), "runs")
+	life := x.lives(dir)
+	m, stop := life()
+	own := map[string]controlmode.PaneID{} // by run
+	for range 3 {
+		id, err := controlmode.ParsePaneID(x.run("split-window", "-d", "-P", "-F", "#{pane_id}", "-t", x.window("cat").String(), "PS1='$ ' bash --norc -i"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.awaitFor(t, id, WaitsPrompt)
+		v, _ := x.finish(m, x.begin(m, id, RunOptions{Command: "echo; exit 3", NewPane: true}))
+		m.awaitFor(t, id, WaitsPrompt)
+		for !strings.HasSuffix(strings.TrimSpace(x.run("capture-pane", "-p", "-t", id.String())), "\n\n$") {
+		}
+		own[v.ID] = id
+	}
+	known := func() (all []Run) {
+		for _, v := range m.Runs(nil) {
+			if v.State != RunCompleted || *v.ExitStatus != 3 || !v.NewPane || v.Pane != own[v.ID] || !m.SameProcess(within(t), v.ID) {
+				t.Errorf("%+v", v)
+			}
+			all = append(all, v)
+		}
+		return all
+	}
+	now := time.Now()
+	m.runs.reapPanes(within(t), now)
+	stop()
+	m, stop = life()
+	all := known()
+	if len(all) != 3 || !all[0].Restarted {
+		t.Fatalf("%+v", all)
+	}
+	gone, used, unused := all[0].Pane, all[1].Pane, all[2].Pane
+	x.run("kill-pane", "-t", gone.String())
+	x.keys(used, "-l", "x")
+	for !strings.Contains(x.run("capture-pane", "-p", "-t", used.String()), "$ x") {
+	}
+	m.runs.reapPanes(within(t), now.Add(ownPaneKept/2))
+	stop()
+	m, stop = life()
+	if all = known(); len(all) != 1 || all[0].Pane != unused {
+		t.Errorf("%+v", all)
+	}
+	m.runs.reapPanes(within(t), now.Add(ownPaneKept+time.Second))
+	left := "\n" + x.run("list-panes", "-a", "-F", "#{pane_id}") + "\n"
+	for id, stays := range map[controlmode.PaneID]bool{gone: false, used: true, unused: false} {
+		if strings.Contains(left, "\n"+id.String()+"\n") != stays {
+			t.Errorf("pane %s stays: %v", id, !stays)
+		}
+	}
+	stop()
+	if entries, _ := os.ReadDir(dir); len(entries) > 0 {
+		t.Errorf("files left: %v", entries)
 	}
 }

@@ -192,10 +192,13 @@ func (r *runs) recover(ctx context.Context, id string, rec runRecord) {
 	}
 	r.byID[id] = j
 	switch {
+	case !rec.Ended.IsZero():
+		j.now.State, j.now.ExitStatus, j.now.EndedAt, j.now.Began, j.resting = rec.State, rec.Status, rec.Ended, rec.Began, rec.Rests
+		j.rest()
 	case ended:
 		n := statusOf(status)
 		j.now.State, j.now.ExitStatus, j.now.EndedAt, j.now.Began = RunCompleted, &n, when, true
-		r.files.remove(id)
+		j.rest()
 	case rec.Typed.IsZero() || r.ctx == nil: // its record is lost
 		j.now.State, j.now.EndedAt = RunUnknown, time.Now()
 		r.files.remove(id)
@@ -237,7 +240,7 @@ func (r *runs) rejoin(ctx context.Context, j *run) (ok bool) {
 func (r *runs) endWithout(j *run) {
 	status, when, ok := r.files.status(j.now.ID)
 	r.release(j)
-	r.files.remove(j.now.ID)
+	r.files.remove(j.now.ID) // nor is there anything to remove
 	j.change(func(v *Run) {
 		v.State, v.EndedAt = RunPaneDied, time.Now()
 		if ok {

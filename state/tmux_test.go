@@ -150,7 +150,7 @@ func (m *Mirror) awaitStatus(t *testing.T, ok func(Status) bool) {
 	}
 }
 
-func full(t *testing.T, m *Mirror) *Model {
+func full(t testing.TB, m *Mirror) *Model {
 	t.Helper()
 	mod, err := m.Arrive(Full).Model(within(t), Full)
 	if err != nil {
