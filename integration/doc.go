@@ -43,6 +43,7 @@
 //   - memory_test.go: what the program and its bridges have resident (P10).
 //   - foreign_test.go, foreign/: MCP clients of other people, by node. Their
 //     packages are installed into .cache once; skipped without node or npm.
+//   - subscribed_test.go: what a client follows, over restarts of the program.
 //   - systemd_test.go, systemdlife_test.go, systemdrig_test.go: the installed
 //     service under a real systemd, by .ci/tools/systemd only, which has an
 //     account for it (TMUX_MCPD_TEST_SYSTEMD).

@@ -137,10 +137,9 @@ func BenchmarkSince(b *testing.B) {
 }
 
 // BenchmarkSearch is a search over 300 panes, watched and not, beside the list of
-// their places and one of their grids. The bare client's lists come in between as
-// anybody's commands do, after which all must be listed again; "alone" is without
-// them, as when nobody but the daemon commands tmux, and "printing" is that with
-// five panes that have printed. The aim is less than 5 ms for watched panes.
+// their places and one of their grids. Where others command, the bare client's lists
+// come in between, after which all must be listed again; else nobody but the daemon
+// commands tmux. The aim is less than 5 ms for watched panes.
 func BenchmarkSearch(b *testing.B) {
 	f := newBeside(b)
 	for i := 30; i < 300; i++ {
@@ -156,15 +155,15 @@ func BenchmarkSearch(b *testing.B) {
 	for i := range 300 {
 		f.cursor(fmt.Sprintf("%%%d", i))
 	}
-	f.measure(b, "watched", search, nil, windows, places, grids)
+	f.measure(b, "watched, others command", search, nil, windows, places, grids)
 	var ttys []*os.File
 	for i := range 5 {
 		tty, _ := f.listen(b, fmt.Sprintf("%%%d", 50*i))
 		ttys = append(ttys, tty)
 	}
 	for name, before := range map[string]func(){
-		"alone": func() {},
-		"printing": func() {
+		"watched": func() {},
+		"watched, five print": func() {
 			for _, tty := range ttys {
 				fmt.Fprint(tty, "text\r\n")
 			}

@@ -2,6 +2,7 @@ package state
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -27,7 +28,21 @@ type printer struct {
 // terminal raw: bytes arrive as they are written, and nothing is echoed.
 func (x *testTmux) printer(m *Mirror, pane controlmode.PaneID) *printer {
 	x.t.Helper()
-	f, err := os.OpenFile(x.run("display-message", "-p", "-t", pane.String(), "#{pane_tty}"), os.O_RDWR, 0)
+	server, pid, tty := "", "", ""
+	if _, err := fmt.Sscan(x.run("display-message", "-p", "-t", pane.String(), "#{pid} #{pane_pid} #{pane_tty}"), &server, &pid, &tty); err != nil {
+		x.t.Fatal(err)
+	}
+	// tmux's child sets the terminal's modes before it becomes the program.
+	tmux, _ := os.Readlink("/proc/" + server + "/exe") // "" where there is no /proc
+	for ctx := within(x.t); tmux != ""; {
+		if is, err := os.Readlink("/proc/" + pid + "/exe"); err != nil || is != tmux {
+			break
+		}
+		if ctx.Err() != nil {
+			x.t.Fatalf("%s never ran its program", pane)
+		}
+	}
+	f, err := os.OpenFile(tty, os.O_RDWR, 0)
 	if err != nil {
 		x.t.Fatal(err)
 	}

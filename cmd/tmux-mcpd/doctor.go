@@ -20,8 +20,9 @@ import (
 const (
 	// doctorTimeout bounds each check.
 	doctorTimeout = 15 * time.Second
-	// attachPatience is how long a daemon may take to attach to a tmux that is there.
-	attachPatience = 5 * time.Second
+	// attachPatience is how long a daemon may take to attach to a tmux that is there:
+	// an attempt that gets no answer takes 5 s, and another one may follow.
+	attachPatience = 8 * time.Second
 )
 
 // The outcomes of a check.

@@ -97,7 +97,7 @@ func judgeGroup(text string, lingers bool) finding {
 		return finding{
 			Outcome: broken, Text: "the tmux server runs inside the daemon's own service (" + last + ")",
 			Remedy: "start tmux from a terminal, or let create_session start it where systemd-run works; " +
-				"KillMode=process in the unit spares it meanwhile, the unit's limits hold for it",
+				"meanwhile KillMode=process in the unit spares it, but tmux 3.8 ends its panes with the unit, whose limits hold for all",
 		}
 	case strings.HasSuffix(last, ".service") && !strings.HasPrefix(last, "user@"):
 		return finding{

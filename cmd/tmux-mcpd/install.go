@@ -187,6 +187,9 @@ func install(ctx context.Context, in *invocation) error {
 		}
 	}
 	fmt.Fprintf(in.stdout, "clients find the daemon on %s; tmux-mcpd doctor checks the rest\n", in.cfg.main.path)
+	if s.replaces && !lingers() {
+		fmt.Fprintln(in.stdout, "with your last login it ends, and so does a tmux that it has started, unless: loginctl enable-linger")
+	}
 	return nil
 }
 

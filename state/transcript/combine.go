@@ -39,7 +39,7 @@ func (t *Transcript) combineNew(c rune, width int) bool {
 		t.widen(r, joined)
 		return true
 	}
-	t.setCell(r, t.cx-n, joined)
+	t.extendCell(r, t.cx-n, n, joined)
 	return true
 }
 
@@ -61,7 +61,7 @@ func (t *Transcript) before() (last cell, width int, ok bool) {
 // last column, later it stays, because the character is not wholly visible.
 func (t *Transcript) widen(r *row, c cell) {
 	x := t.cx - 1
-	t.setCell(r, x, c|cellWide)
+	t.extendCell(r, x, 1, c|cellWide)
 	pad := t.cx
 	if t.profile == Profile34 {
 		pad++
@@ -281,7 +281,7 @@ func (t *Transcript) putTab(n int) {
 		t.clusterText = t.appendCell(t.clusterText[:0], last)
 		if ok && endsInJoiner(t.clusterText) {
 			if joined, ok := t.joined(last, ' ', n); ok {
-				t.setCell(t.rows[t.cy], t.cx-width, joined)
+				t.extendCell(t.rows[t.cy], t.cx-width, width, joined)
 				return
 			}
 		}

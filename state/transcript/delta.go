@@ -74,18 +74,22 @@ func (t *Transcript) since(offset int64, opt SinceOptions) (Delta, []told) {
 	page := lines
 	if opt.Oldest {
 		page = t.oldest(lines, offset, opt, &d)
+	} else if opt.MaxLines > 0 && len(lines) > opt.MaxLines {
+		d.DroppedLines = len(lines) - opt.MaxLines
+		page = lines[d.DroppedLines:]
 	}
-	tell := t.tell(page, offset)
-	if !opt.Oldest {
-		n := len(tell)
-		if opt.MaxLines > 0 && n > opt.MaxLines {
-			tell = tell[n-opt.MaxLines:]
-			d.DroppedLines = n - opt.MaxLines
-		}
+	tell := t.tell(page, offset, d.DroppedLines == 0)
+	size := len(tell)
+	for i := range tell {
+		size += len(tell[i].text)
 	}
 	var b strings.Builder
-	for _, l := range tell {
-		b.WriteString(l.text)
+	b.Grow(size)
+	for i := range tell {
+		b.WriteString(tell[i].text)
+		if tell[i].ended {
+			b.WriteByte('\n')
+		}
 	}
 	d.Text, d.Lines = b.String(), len(tell)
 	d.ContinuesLine = len(tell) > 0 && tell[0].continues
@@ -97,14 +101,20 @@ func (t *Transcript) since(offset int64, opt SinceOptions) (Delta, []told) {
 
 // told is a line as it is given out.
 type told struct {
-	line      line
-	text      string // with its newline if finished
+	line      *line
+	text      string // without the newline
+	ended     bool   // with a newline
 	continues bool
 }
 
-// newsAfter lists the lines to tell, in the order of the rows.
+// maxScratch is up to how many lines the memory for a list of them is kept.
+const maxScratch = 1024
+
+// newsAfter lists the lines to tell, in the order of the rows, until it is called
+// again.
 func (t *Transcript) newsAfter(after int64) []line {
-	var lines, ended []line
+	lines := t.scratchLines[:0]
+	var ended []line
 	var orphans []orphan
 	for i := range t.orphans {
 		if t.orphans[i].news > after {
@@ -124,6 +134,9 @@ func (t *Transcript) newsAfter(after int64) []line {
 		}
 		i = t.nextNews(l.to, after)
 	}
+	if cap(lines) <= maxScratch {
+		t.scratchLines = lines
+	}
 	if len(orphans) > 0 {
 		return t.placeOrphans(lines, orphans)
 	}
@@ -139,26 +152,28 @@ func (t *Transcript) newsAfter(after int64) []line {
 	return lines
 }
 
-// tell renders lines for a reader at an offset.
-func (t *Transcript) tell(lines []line, offset int64) []told {
+// tell renders lines for a reader at an offset. first tells that none were left out
+// before them.
+func (t *Transcript) tell(lines []line, offset int64, first bool) []told {
 	out := make([]told, 0, len(lines))
-	for i, l := range lines {
+	for i := range lines {
+		l := &lines[i]
 		from, skip := l.from, 0
-		continues := false
-		if i == 0 && l.orphan == nil {
-			if p, ok := t.continued(l, offset); ok {
+		continues, ended := false, false
+		if i == 0 && first && l.orphan == nil {
+			if p, ok := t.continued(*l, offset); ok {
 				from, skip, continues = p.row, p.skip, true
 			}
 		}
-		text := t.lineText(l, from, skip)
+		text := t.lineText(*l, from, skip)
 		if l.cutAt > 0 {
 			text = t.rowsText(from, l.cutAt, skip)
-		} else if i < len(lines)-1 || t.finished(l) && !l.open {
-			text += "\n"
+		} else if i < len(lines)-1 || t.finished(*l) && !l.open {
+			ended = true
 		} else {
-			text = t.unfinishedText(l, from, skip, text)
+			text = t.unfinishedText(*l, from, skip, text)
 		}
-		out = append(out, told{line: l, text: text, continues: continues})
+		out = append(out, told{line: l, text: text, ended: ended, continues: continues})
 	}
 	return out
 }
@@ -166,19 +181,22 @@ func (t *Transcript) tell(lines []line, offset int64) []told {
 // unfinishedText is the text of a line that goes on, with the blanks before the
 // cursor.
 func (t *Transcript) unfinishedText(l line, from, skip int, trimmed string) string {
-	v := t.view(l.to - 1)
+	last := l.to - 1
+	v := t.view(last)
+	for v.changed == 0 && last > from { // blanks that went on in a new row
+		last--
+		v = t.view(last)
+	}
 	e := t.partials.find(v.id, v.changed)
 	if e == nil || e.off != v.changed {
 		return trimmed
 	}
 	var b []byte
-	for i := from; i < l.to; i++ {
-		raw := t.rawText(i)
-		if i == l.to-1 {
-			raw = raw[:min(e.end, len(raw))]
-		}
-		b = append(b, raw...)
+	for i := from; i < last; i++ {
+		b = append(b, t.rawText(i)...)
 	}
+	raw := t.rawText(last)
+	b = append(b, raw[:min(e.end, len(raw))]...)
 	return readText(string(b[min(skip, len(b)):]), true)
 }
 
@@ -222,7 +240,7 @@ func (t *Transcript) continued(l line, offset int64) (place, bool) {
 		}
 	default:
 		e := t.partials.find(v.id, offset)
-		if e == nil || e.off < v.rewrote || v.ended != 0 && v.ended <= offset ||
+		if e == nil || e.old || e.off < v.rewrote || v.ended != 0 && v.ended <= offset ||
 			e.next != 0 && e.next <= offset || e.left != 0 && e.left <= offset ||
 			v.changed <= offset && v.left != 0 && v.left <= offset {
 			return place{}, false

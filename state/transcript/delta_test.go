@@ -209,7 +209,7 @@ func (rd *reader) read(r *rapid.T, t *Transcript, opt SinceOptions) Delta {
 	}
 	for _, l := range tell {
 		r.Logf("at %d of %d, %+v: line %d %q continues %v, then at %d", rd.at, t.Offset(), opt, l.line.id, l.text, l.continues, d.Offset)
-		text := strings.TrimSuffix(l.text, "\n")
+		text := l.text
 		if l.continues {
 			text = rd.lines[l.line.id] + text
 		}

@@ -88,14 +88,9 @@ func (t *Transcript) blank(r *row, from, end int, erased cell) {
 	}
 	switch {
 	case lost:
-		t.touch(r, from, 0, t.off)
-		r.rewrote = t.off
-	case from < r.solid && solidEnd > from:
-		// Blanks that a reader may have been given are gone.
-		r.rewrote = t.off
-	}
-	if solidEnd >= r.solid && from < r.solid {
-		r.solid = from
+		t.touch(r, from, t.off)
+	case solidEnd > from: // blanks that a reader may have been given are gone
+		t.rewritten(r, from)
 	}
 }
 
@@ -142,19 +137,11 @@ func (t *Transcript) moveCells(dx, px, y, nx int, bg colour) {
 			r.cells[x] = t.blankCell(bg)
 		}
 	}
-	first, last := -1, -1
 	for i, c := range old {
 		if !sameText(c, r.cells[lo+i]) {
-			if first < 0 {
-				first = lo + i
-			}
-			last = lo + i
+			t.touch(r, lo+i, t.off)
+			break
 		}
-	}
-	if first >= 0 {
-		t.touch(r, first, last+1, t.off)
-		r.rewrote = t.off
-		r.solid = max(r.solid, r.textEnd())
 	}
 }
 

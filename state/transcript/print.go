@@ -101,12 +101,7 @@ func overwrite(cells []cell, run []byte, space cell) (first, last int) {
 // touchRun marks a stored run of which the cells first to last differ. The
 // cursor is still where the run began.
 func (t *Transcript) touchRun(r *row, first, last int, start, step int64) {
-	from, solid := t.cx+first, r.solid
-	t.touch(r, from, t.cx+last+1, start+int64(last+1)*step)
-	if from < solid && t.cx+last >= solid {
-		// The run rewrites some text and then goes on past it.
-		r.rewrote = start + int64(solid-t.cx)*step
-	}
+	t.touch(r, t.cx+first, start+int64(last+1)*step)
 }
 
 // splitBefore blanks the rest of a wide character whose second half the run
@@ -151,7 +146,14 @@ func (t *Transcript) splitAfter(r *row, cx int) {
 }
 
 // setCell stores one cell (grid.c, grid_set_cell).
-func (t *Transcript) setCell(r *row, x int, c cell) {
+func (t *Transcript) setCell(r *row, x int, c cell) { t.putCell(r, x, c, x) }
+
+// extendCell stores a cell that was a number of columns wide and of which the text
+// goes on: who has been given the row up to there has the beginning of it.
+func (t *Transcript) extendCell(r *row, x, width int, c cell) { t.putCell(r, x, c, x+width) }
+
+// putCell stores a cell; behind the column rewritten the row's text is another.
+func (t *Transcript) putCell(r *row, x int, c cell, rewritten int) {
 	r.expand(x+1, t.width)
 	r.used = max(r.used, x+1)
 	old := r.cells[x]
@@ -166,11 +168,7 @@ func (t *Transcript) setCell(r *row, x int, c cell) {
 		r.rich = true
 	}
 	if !sameText(old, c) {
-		end := x + 1
-		if c&cellLook == cellSpace {
-			end = 0
-		}
-		t.touch(r, x, end, t.off)
+		t.touch(r, rewritten, t.off)
 	}
 }
 
@@ -269,7 +267,7 @@ func (t *Transcript) putWide(r *row, c cell) {
 	r.cells[x], r.cells[x+1] = c, cellSpace|cellPadding
 	r.used, r.wide, r.rich = x+2, true, true
 	r.acs = r.acs || c&cellACS != 0
-	t.touch(r, x, x+2, t.off)
+	t.touch(r, x, t.off)
 	t.cx = x + 2
 }
 
@@ -351,7 +349,7 @@ func (t *Transcript) appendToCell(c rune) {
 		return
 	}
 	if n, ok := t.joined(r.at(x), c, 1); ok {
-		t.setCell(r, x, n)
+		t.extendCell(r, x, t.cx-x, n)
 	}
 }
 

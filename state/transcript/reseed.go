@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"math"
 	"slices"
 	"strings"
 )
@@ -336,7 +337,7 @@ func (t *Transcript) movedPartials(n *Transcript, old, fresh []known, pairs [][2
 		for k := l.from; k < l.to; k++ {
 			size := len(n.rawText(k))
 			if at <= size || k == l.to-1 {
-				e.id, e.end = n.view(k).id, min(at, size)
+				e.id, e.end, e.col = n.view(k).id, min(at, size), math.MaxInt
 				return e, true
 			}
 			at -= size
@@ -350,10 +351,9 @@ func (t *Transcript) movedPartials(n *Transcript, old, fresh []known, pairs [][2
 			out.add(e)
 		}
 	}
-	for i := max(was.pins-len(was.pinned), 0); i < was.pins; i++ {
-		if e, ok := move(was.pinned[i%len(was.pinned)]); ok {
-			out.pinned[out.pins] = e
-			out.pins++
+	for _, e := range was.pinned {
+		if e, ok := move(e); ok {
+			out.pin(e)
 		}
 	}
 	return out

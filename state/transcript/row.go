@@ -20,13 +20,13 @@ type row struct {
 	id      uint64 // survives scrolling; never reused
 	born    int64  // first content
 	changed int64  // last change of text; colours and repaints are none
-	rewrote int64  // last change of text that was there already
+	rewrote int64  // last change that left nothing of the text, or of its line
 	ended   int64  // first time a line feed left the row
 	left    int64  // first change elsewhere after the last one here
 	gap     int64  // the same for a row that a line wrapped into, before its first
 
-	// solid is the column below which the row's text has been given out or is
-	// followed by text: a change at or beyond it only continues the row.
+	// solid is the column below which a reader may have been given the row's text
+	// while it was unfinished: a change at or beyond it only continues the row.
 	solid int
 }
 
@@ -117,12 +117,10 @@ func (t *Transcript) drop(r *row) {
 	}
 }
 
-// touch records that the row's text changed at columns from to end (end
-// excluded): off is the offset of the last such change.
-func (t *Transcript) touch(r *row, from, end int, off int64) {
-	if from < r.solid {
-		r.rewrote = off
-	}
+// touch records that the row's text changed at a column and perhaps behind it: off
+// is the offset of the last such change.
+func (t *Transcript) touch(r *row, from int, off int64) {
+	t.rewritten(r, from)
 	if r.noted {
 		t.partials.close(r.id, off, r.left)
 		r.noted = false
@@ -134,9 +132,6 @@ func (t *Transcript) touch(r *row, from, end int, off int64) {
 	r.changed = off
 	if r.born == 0 {
 		r.born = off
-	}
-	if end > r.solid {
-		r.solid = end
 	}
 	t.changed = off
 	if t.last != r {
@@ -151,7 +146,7 @@ func (t *Transcript) touch(r *row, from, end int, off int64) {
 // cells, its wrap flag and what it had used.
 func (t *Transcript) wipe(r *row, bg colour) {
 	if !r.isBlank() {
-		t.touch(r, 0, 0, t.off)
+		t.touch(r, 0, t.off)
 		r.rewrote = t.off
 	} else if r.solid > 0 {
 		r.rewrote = t.off
@@ -170,7 +165,7 @@ func (t *Transcript) wipe(r *row, bg colour) {
 // gained the row below.
 func (t *Transcript) reline(r *row) {
 	if r.born != 0 && !r.isBlank() {
-		t.touch(r, 0, 0, t.off)
+		t.touch(r, 0, t.off)
 		r.rewrote = t.off
 	}
 }

@@ -56,6 +56,9 @@ func tmuxText(raw string, acs bool) string {
 
 // readText is a row's text as a person reads it, always valid UTF-8.
 func readText(raw string, acs bool) string {
+	if utf8.ValidString(raw) { // so it has no acsByte either
+		return raw
+	}
 	if !acs || strings.IndexByte(raw, acsByte) < 0 {
 		return strings.ToValidUTF8(raw, "\ufffd")
 	}

@@ -71,10 +71,11 @@ type Transcript struct {
 	onMark            func(Mark)
 	typing            typing
 
-	scratch     []cell
-	scratchText []byte
-	clusterText []byte
-	run         []byte
+	scratch      []cell
+	scratchText  []byte
+	scratchLines []line
+	clusterText  []byte
+	run          []byte
 }
 
 // slot is what DECSC saves.
