@@ -19,6 +19,7 @@ import (
 // that may do everything. Nothing of that side comes back, and nothing of it
 // changes.
 func TestBoundaryFuzz(t *testing.T) {
+	t.Parallel()
 	calls := 20 // of every tool
 	if n, err := strconv.Atoi(os.Getenv("TMUX_MCPD_BOUNDARY_CALLS")); err == nil {
 		calls = n
@@ -151,6 +152,7 @@ func (b *sides) channelsApart() {
 // TestBoundaryFuzzFinds: on a socket without a limit the same calls tell of the
 // other side, each tool that can.
 func TestBoundaryFuzzFinds(t *testing.T) {
+	t.Parallel()
 	b := newSides(t, nil, []string{"inspect"})
 	found := map[string]int{}
 	b.tryAll([]string{"inspect"}, 40, func(tool string, answer []byte, asked any) { found[tool] += len(b.leaks(answer, asked)) })

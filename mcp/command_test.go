@@ -159,6 +159,7 @@ func TestCommandsAndRuns(t *testing.T) {
 // TestCommandSecrets: neither command lines nor output, in whatever pages, nor
 // events show secrets.
 func TestCommandSecrets(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil).start()
 	pane := r.markedShell(t)
 	r.listed(pane, 0)

@@ -253,6 +253,7 @@ var cutCalls = []struct {
 // the place in the output of the pane from before, and the change has been sent
 // once.
 func TestD08NoChangeIsRepeated(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"connection", "tmux", "stop"} {
 		for _, tt := range cutCalls {
 			if how == "tmux" && !tt.each || how == "stop" && !slices.Contains([]string{"send_keys", "run_shell_command", "rename_window"}, tt.tool) {

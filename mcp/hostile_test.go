@@ -334,6 +334,7 @@ func TestM02NamesAreExact(t *testing.T) {
 // TestX08EmptyResultsAreValid: every tool with nothing to show answers with
 // empty lists and maps, not with null, and holds to its own schema.
 func TestX08EmptyResultsAreValid(t *testing.T) {
+	t.Parallel()
 	none := newRig(t, nil)
 	r := newRig(t, nil)
 	r.caller = everyTool()

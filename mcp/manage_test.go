@@ -196,6 +196,7 @@ func TestMoveWindow(t *testing.T) {
 // TestM07NothingIsExpanded: what is asked for is what tmux stores, whatever it
 // looks like, and no command in it runs.
 func TestM07NothingIsExpanded(t *testing.T) {
+	t.Parallel()
 	eachRelease(t, func(t *testing.T, bin string) {
 		r := newRigOn(t, bin, nil).start()
 		show := func(target, format string) string {
@@ -231,6 +232,7 @@ func TestM07NothingIsExpanded(t *testing.T) {
 // makes of the very same bytes: those it gets from an option's value, which it
 // does not expand.
 func TestM07NamesAreStoredAsAsked(t *testing.T) {
+	t.Parallel()
 	eachRelease(t, func(t *testing.T, bin string) {
 		r := newRigOn(t, bin, nil).start()
 		r.tmux("new-window", "-d", "-n", "w", "-t", "main:", "cat")

@@ -43,6 +43,7 @@ func (r *rig) bracketed(name string) *typist {
 // TestPasteIsExact: what is pasted is what the program gets, byte for byte, of
 // any length, and no buffer is left.
 func TestPasteIsExact(t *testing.T) {
+	t.Parallel()
 	eachRelease(t, func(t *testing.T, bin string) {
 		r := newRigOn(t, bin, nil).start()
 		y := r.raw("raw")
@@ -67,6 +68,7 @@ func TestPasteIsExact(t *testing.T) {
 }
 
 func TestPasteAnyText(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil).start()
 	y, b := r.raw("raw"), r.bracketed("bracketed")
 	rapid.Check(t, func(t *rapid.T) {

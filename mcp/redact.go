@@ -88,7 +88,7 @@ func (r *redactor) spans(text string, width int, open bool) []span {
 	if len(cuts) == 0 {
 		return found
 	}
-	for _, s := range find(soft, lists...) {
+	for _, s := range findAcross(soft, cuts, lists...) {
 		found = append(found, span{unsoftened(s.from, cuts, false), unsoftened(s.to, cuts, true)})
 	}
 	return merged(found)

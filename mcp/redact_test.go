@@ -127,6 +127,25 @@ func TestRedactedRowsProperty(t *testing.T) {
 	})
 }
 
+// A token may begin where the terminal wrapped, after a row that ends in a letter.
+func TestRedactedTokenAfterAFullRow(t *testing.T) {
+	r := testRedactor(t)
+	const width = 20
+	for _, p := range planted {
+		if strings.ContainsAny(p.around, " :=-") && !strings.HasPrefix(p.around, "xox") && !strings.HasPrefix(p.around, "glpat") {
+			continue // not a token that begins its line
+		}
+		rows := []string{strings.Repeat("-", width-1) + "a"}
+		for line := fmt.Sprintf(p.around, p.secret); line != ""; line = line[min(width, len(line)):] {
+			rows = append(rows, line[:min(width, len(line))])
+		}
+		got, n := r.rows(nil, rows, []string{"after"}, width)
+		if f := shows(strings.Join(got, "\n"), p.secret); f != "" || n != 1 || got[0] != rows[0] {
+			t.Errorf("%d redacted, %q is shown of\n%s:\n%s", n, f, strings.Join(rows, "\n"), strings.Join(got, "\n"))
+		}
+	}
+}
+
 // However a stream is cut into deltas, no fragment of a secret is in what they
 // say together.
 func TestRedactedDeltasProperty(t *testing.T) {

@@ -245,6 +245,7 @@ func (r *rig) conns() []*conn {
 
 // TestSubscribedLists: what tmux changes is told of the resources that show it.
 func TestSubscribedLists(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil).start()
 	r.tmux("new-window", "-d", "-t", "main:", "cat")
 	a := r.asks(PolicyConfig{})
@@ -279,6 +280,7 @@ func TestSubscribedLists(t *testing.T) {
 // TestListedIsTold: who has listed resources is told when others are there, and
 // not when a command, a title or a window's name changes.
 func TestListedIsTold(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil).start()
 	a := r.asks(PolicyConfig{})
 	r.tmux("new-window", "-d", "-t", "main:", "cat")
@@ -386,6 +388,7 @@ func TestListen(t *testing.T) {
 // TestP9StalledSubscriber: a client that does not read costs the others nothing,
 // is not closed for updates, and learns the end.
 func TestP9StalledSubscriber(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux tells what a peer has not read")
 	}
@@ -435,6 +438,7 @@ func (a *asker) alive2() {
 // TestBoundarySubscriptions: what happens beyond a socket's sessions is not told
 // on it, and neither is what a pane prints that has left them.
 func TestBoundarySubscriptions(t *testing.T) {
+	t.Parallel()
 	b := newBoundary(t)
 	a := &asker{wire: b.limited}
 	a.SetDeadline(time.Now().Add(patience))

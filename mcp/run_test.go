@@ -102,6 +102,7 @@ func TestRunTimesOutAndIsCollected(t *testing.T) {
 }
 
 func TestInterruptRun(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil).start()
 	pane := r.shellPane(plainBash)
 	for _, tt := range []struct {

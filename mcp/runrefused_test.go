@@ -11,6 +11,7 @@ import (
 // each known shell has its form, anything else is refused by name, and nothing
 // is typed into it.
 func TestR02FramedForWhatIsRunning(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil).start()
 	for _, shell := range []string{"dash -i", "fish --private", plainBash} {
 		if _, err := exec.LookPath(strings.Fields(shell)[0]); err != nil {

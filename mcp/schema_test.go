@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -152,9 +153,16 @@ func TestCapabilityRows(t *testing.T) {
 	}
 }
 
+// resolved are the schemas that validator has resolved, by their text: resolving
+// takes longer than most calls do.
+var resolved sync.Map
+
 // validator resolves a schema of ours; the library wants its own dialect.
 func validator(t testing.TB, raw json.RawMessage) *jsonschema.Resolved {
 	t.Helper()
+	if r, ok := resolved.Load(string(raw)); ok {
+		return r.(*jsonschema.Resolved)
+	}
 	var s jsonschema.Schema
 	if err := json.Unmarshal(raw, &s); err != nil {
 		t.Fatal(err)
@@ -164,6 +172,7 @@ func validator(t testing.TB, raw json.RawMessage) *jsonschema.Resolved {
 	if err != nil {
 		t.Fatal(err)
 	}
+	resolved.Store(string(raw), r)
 	return r
 }
 

@@ -120,6 +120,7 @@ func (s *secrets) told(name string, a args) string {
 // TestNoSecretLeaves: secrets in every place that the daemon reads come back in
 // no way. Without redaction each of these ways tells them.
 func TestNoSecretLeaves(t *testing.T) {
+	t.Parallel()
 	s := newSecrets(t)
 	s.shell = s.shellPane(plainBash)
 	pieces := piecesOf(append(slices.Clone(planted), ownSecret))
@@ -407,6 +408,7 @@ func (s *secrets) logs() []string {
 // Reports of progress are of single lines: what may go on, or is a part of more,
 // is taken out of them as well.
 func TestNoSecretInProgress(t *testing.T) {
+	t.Parallel()
 	s := newSecrets(t)
 	s.under(true)
 	var mu sync.Mutex

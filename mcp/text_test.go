@@ -391,6 +391,7 @@ func TestWaitForTextStops(t *testing.T) {
 
 // TestWaitForTextAmongManyLines: one marker among 100,000 lines is always seen.
 func TestWaitForTextAmongManyLines(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil).start()
 	r.tmux("set-option", "-g", "history-limit", "200000") // should this machine be so slow that tmux pauses the pane
 	gate, open := r.gate("g")

@@ -626,6 +626,7 @@ func TestRestartedServer(t *testing.T) {
 
 // TestHostileNames: whatever names and titles hold, every answer is clean.
 func TestHostileNames(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil).start()
 	for _, hostile := range []string{"evil\x1b]0;x\x07", "a\x01b\x7f", "\xff\xfe", "#{pane_id}#(true)", `"quoted" \ back`, "漢\u202e\u200b", "$0", "=eq"} {
 		r.tmux("set-option", "-g", "set-titles", "on")
