@@ -43,7 +43,7 @@ func listCommands(ctx context.Context, c *call, a listCommandsArgs) (*toolResult
 		text = []string{"No commands."}
 	}
 	n := notices{"since " + timeText(list.Since)}
-	n.add(omitted > 0, "%s before these not shown", plural(omitted, "command"))
+	n.count(omitted, "%s before these not shown", "command")
 	if list.Gap != nil {
 		n.add(true, "output was lost: %s; commands may be missing", list.Gap.Reason)
 	}

@@ -196,7 +196,9 @@ func (p *param) value(raw json.RawMessage) (v any, bad string) {
 
 func (p *param) stringValue(raw json.RawMessage) (any, string) {
 	var s string
-	if json.Unmarshal(raw, &s) != nil {
+	if n := plainString(raw); n > 0 && n == len(raw) {
+		s = string(raw[1 : n-1])
+	} else if json.Unmarshal(raw, &s) != nil {
 		return nil, describe(raw)
 	}
 	most := p.max
@@ -318,6 +320,18 @@ func eachMember(args json.RawMessage, f func(name string, raw json.RawMessage)) 
 	if args[0] != '{' {
 		return fmt.Errorf("arguments must be an object, not %s", describe(args))
 	}
+	var few [8]member
+	if members, ok := plainMembers(args, few[:0]); ok {
+		for _, m := range members {
+			f(m.name, m.raw)
+		}
+		return nil
+	}
+	return anyMember(args, f)
+}
+
+// anyMember is eachMember for an object of any content.
+func anyMember(args json.RawMessage, f func(name string, raw json.RawMessage)) error {
 	d := json.NewDecoder(bytes.NewReader(args))
 	if _, err := d.Token(); err != nil {
 		return fmt.Errorf("arguments are not valid JSON: %w", err)

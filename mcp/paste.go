@@ -252,7 +252,7 @@ func pasteParts(text string) []string {
 // report says what was done.
 func (p *paste) report() string {
 	var n notices
-	n.add(p.crlf > 0, "%s CR LF became LF", plural(p.crlf, "line end"))
+	n.count(p.crlf, "%s CR LF became LF", "line end")
 	n.add(p.cohort > 1, "synchronize-panes is on; only %s got this", p.pane)
 	n.add(p.long, "not safe: a line is longer than %d bytes and the terminal is in line mode, which cuts long lines in silence "+
 		"(4096 bytes on Linux, 1024 on macOS); check what arrived, or use a file or a here-document", longLine)

@@ -152,9 +152,16 @@ func (n *notices) add(when bool, format string, a ...any) {
 	}
 }
 
+// count adds a notice about how many there are of something, if there are any.
+func (n *notices) count(some int, format, one string) {
+	if some > 0 {
+		n.add(true, format, plural(some, one))
+	}
+}
+
 func (n *notices) cut(s shortened) {
-	n.add(s.dropped > 0, "%s before these not shown", plural(s.dropped, "line"))
-	n.add(s.omitted > 0, "%s before these not shown", plural(s.omitted, "byte"))
+	n.count(s.dropped, "%s before these not shown", "line")
+	n.count(s.omitted, "%s before these not shown", "byte")
 }
 
 // over puts the notices above a text.

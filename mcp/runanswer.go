@@ -82,9 +82,9 @@ func runNotices(v state.Run, wait time.Duration) notices {
 }
 
 func (n *notices) text(t state.RunText) {
-	n.add(t.Missed > 0, "%s of output are not kept any more", plural(int(t.Missed), "byte"))
-	n.add(t.DroppedLines > 0, "%s before these not shown", plural(t.DroppedLines, "line"))
-	n.add(t.OmittedBytes > 0, "%s before these not shown", plural(t.OmittedBytes, "byte"))
+	n.count(int(t.Missed), "%s of output are not kept any more", "byte")
+	n.count(t.DroppedLines, "%s before these not shown", "line")
+	n.count(t.OmittedBytes, "%s before these not shown", "byte")
 	n.add(t.More, "more follows the cursor")
 }
 

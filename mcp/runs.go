@@ -45,7 +45,7 @@ func listRuns(ctx context.Context, c *call, a listRunsArgs) (*toolResult, error)
 		text = []string{"No runs."}
 	}
 	var n notices
-	n.add(omitted > 0, "%s before these not shown", plural(omitted, "run"))
+	n.count(omitted, "%s before these not shown", "run")
 	return &toolResult{Text: n.over(strings.Join(text, "\n")), Structured: o.b}, nil
 }
 

@@ -331,7 +331,7 @@ func (s *search) result() *toolResult {
 	o.bool("scrollbackClamped", s.clampedScrollback)
 	o.close()
 	n := notices{fmt.Sprintf("%s in %s", plural(len(s.found), "matching line"), plural(s.searched, "pane"))}
-	n.add(s.failed > 0, "%s could not be read", plural(s.failed, "pane"))
+	n.count(s.failed, "%s could not be read", "pane")
 	n.add(s.truncated, "a limit ended the search; there may be more matches")
 	if len(s.found) == 0 {
 		return &toolResult{Text: strings.Join(n, "\n"), Structured: o.b}

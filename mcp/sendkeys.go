@@ -150,7 +150,7 @@ func (t *typed) remarks() notices {
 	n.add(len(t.panes) > 1, "synchronize-panes is on: %s are sent the same", idList(t.panes))
 	n.add(t.suppressed, "a space was typed first")
 	lines := strings.Count(t.text, "\n") + strings.Count(strings.ReplaceAll(t.text, "\r\n", "\n"), "\r")
-	n.add(lines > 0, "the text holds %s: a shell runs each line as it comes; paste_text keeps them together where the program can", plural(lines, "line break"))
+	n.count(lines, "the text holds %s: a shell runs each line as it comes; paste_text keeps them together where the program can", "line break")
 	n.add(t.line, "not safe: a line is longer than %d bytes and the terminal is in line mode, which cuts long lines in silence "+
 		"(4096 bytes on Linux, 1024 on macOS); check what arrived, or use a file or a here-document", longLine)
 	switch t.echo {

@@ -252,22 +252,24 @@ func (o *object) gap(name string, g *state.Gap) {
 func (d *delta) readable() string {
 	var n notices
 	n.add(!d.streaming, "the output cannot be followed at present; this is the screen")
-	n.add(d.Missed > 0, "%s missed before this", plural(int(d.Missed), "byte"))
+	n.count(int(d.Missed), "%s missed before this", "byte")
 	if d.Gap != nil {
 		n.add(true, "output is missing: %s", d.Gap.Reason)
 	}
-	n.add(d.DroppedLines > 0, "%s before these not shown", plural(d.DroppedLines, "line"))
-	n.add(d.OmittedBytes > 0, "%s before these not shown", plural(d.OmittedBytes, "byte"))
+	n.count(d.DroppedLines, "%s before these not shown", "line")
+	n.count(d.OmittedBytes, "%s before these not shown", "byte")
 	n.add(d.AlternateScreen, "a full-screen program: its screen now")
-	n.add(d.raw, "%s in rawBase64", plural(len(d.Raw), "byte"))
+	if d.raw {
+		n.add(true, "%s in rawBase64", plural(len(d.Raw), "byte"))
+	}
 	n.add(d.Text == "" && !d.raw && !d.seeded, "nothing new")
 	n.add(d.More, "there is more: read on from the cursor")
-	body := d.Text
-	if body != "" && body[len(body)-1] != '\n' {
-		body += "\n"
+	end := ""
+	if d.Text != "" && d.Text[len(d.Text)-1] != '\n' {
+		end = "\n"
 	}
-	if d.cursor != nil {
-		body += "[cursor " + d.cursor.String() + "]"
+	if d.cursor == nil {
+		return n.over(d.Text + end)
 	}
-	return n.over(body)
+	return n.over(d.Text + end + "[cursor " + d.cursor.String() + "]")
 }

@@ -419,9 +419,9 @@ func (w *textWait) readable(p *clock) string {
 	}
 	n.add(w.gap != nil && w.outcome != outcomeMatched, "output may be missing: %s", gapReason(w.gap))
 	n.add(w.already, "the pattern is on the screen, and was there before the wait began")
-	n.add(w.since.Missed > 0, "%s missed", plural(int(w.since.Missed), "byte"))
-	n.add(w.since.DroppedLines > 0, "%s before these not shown", plural(w.since.DroppedLines, "line"))
-	n.add(w.since.OmittedBytes > 0, "%s before these not shown", plural(w.since.OmittedBytes, "byte"))
+	n.count(int(w.since.Missed), "%s missed", "byte")
+	n.count(w.since.DroppedLines, "%s before these not shown", "line")
+	n.count(w.since.OmittedBytes, "%s before these not shown", "byte")
 	body := w.since.Text
 	if body != "" && !strings.HasSuffix(body, "\n") {
 		body += "\n"

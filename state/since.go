@@ -163,8 +163,12 @@ func (m *Mirror) Since(ctx context.Context, id controlmode.PaneID, from Cursor, 
 	if from.Stream.Pane() != id {
 		return nil, fmt.Errorf("%w: it names %s", ErrOtherPane, from.Stream.Pane())
 	}
-	deadline := time.NewTimer(opt.Wait)
-	defer deadline.Stop()
+	var late <-chan time.Time
+	if opt.Wait > 0 {
+		deadline := time.NewTimer(opt.Wait)
+		defer deadline.Stop()
+		late = deadline.C
+	}
 	reason := GapNotWatched
 	for {
 		att, err := m.attached(ctx)
@@ -178,7 +182,7 @@ func (m *Mirror) Since(ctx context.Context, id controlmode.PaneID, from Cursor, 
 		if err != nil {
 			return nil, err
 		}
-		s, waited, err := m.await(ctx, out, from, opt, deadline.C)
+		s, waited, err := m.await(ctx, out, from, opt, late)
 		if err != nil || !waited || s.Gap == nil || s.Text != "" || len(s.Raw) > 0 {
 			return s, err
 		}

@@ -124,12 +124,10 @@ func (t *Transcript) newsAfter(after int64) []line {
 	n := t.rowCount()
 	for i := t.nextNews(0, after); i < n; {
 		l := t.lineAt(i)
-		v := t.view(l.to - 1)
-		switch {
-		case l.blank && v.ended <= after: // erased, or painted with blanks
-		case l.blank || l.changed > after:
+		switch { // a blank line that no line feed has left was erased, or painted with blanks
+		case !l.blank && l.changed > after, l.blank && t.view(l.to-1).ended > after:
 			lines = append(lines, l)
-		default:
+		case !l.blank:
 			ended = append(ended, l)
 		}
 		i = t.nextNews(l.to, after)

@@ -48,6 +48,16 @@ func (t *Transcript) view(i int) view {
 	}
 }
 
+// wraps tells whether a row's text goes on in the next one.
+func (t *Transcript) wraps(i int) bool {
+	if i < t.history.len() {
+		return t.history.at(i).wrapped
+	}
+	i -= t.history.len()
+	rows := t.main()
+	return rows[i].wrapped && i < len(rows)-1
+}
+
 // rawText is a row's text in the internal form.
 func (t *Transcript) rawText(i int) string {
 	if i < t.history.len() {
@@ -104,7 +114,7 @@ func (t *Transcript) lineAt(i int) line { return t.lineWithin(i, math.MaxInt) }
 // than so many rows away.
 func (t *Transcript) lineWithin(i, most int) line {
 	l := line{from: i, to: i + 1}
-	for l.from > 0 && i-l.from < most && t.view(l.from-1).wrapped {
+	for l.from > 0 && i-l.from < most && t.wraps(l.from-1) {
 		l.from--
 	}
 	n := t.rowCount()
