@@ -358,7 +358,8 @@ func TestW05ColouredWrappedUnfinished(t *testing.T) {
 func TestWaitForTextSplitAndColoured(t *testing.T) {
 	r := newRig(t, nil).start()
 	pane := r.tmux("new-window", "-d", "-P", "-F", "#{pane_id}",
-		`stty -echo; read x; printf 'READ'; read x; printf '\033[1;3'; read x; printf '5mY-7\033[0m'; exec cat`)
+		`stty -echo; echo begun; read x; printf 'READ'; read x; printf '\033[1;3'; read x; printf '5mY-7\033[0m'; exec cat`)
+	r.shows(pane, "begun")
 	ended := r.waiting("wait_for_text", args{"paneId": pane, "patterns": []string{"READY-7"}, "timeoutMs": 50000})
 	for range 3 {
 		r.tmux("send-keys", "-t", pane, "Enter")
@@ -372,7 +373,8 @@ func TestWaitForTextSplitAndColoured(t *testing.T) {
 func TestWaitForTextStops(t *testing.T) {
 	r := newRig(t, nil).start()
 	pane := r.tmux("new-window", "-d", "-P", "-F", "#{pane_id}",
-		`stty -echo; read x; printf '10%%\r50%%\r100%%'; read x; printf '\nerror: no\ndone\n'; exec cat`)
+		`stty -echo; echo begun; read x; printf '10%%\r50%%\r100%%'; read x; printf '\nerror: no\ndone\n'; exec cat`)
+	r.shows(pane, "begun")
 	any := r.waiting("wait_for_text", args{"paneId": pane})
 	bar := r.waiting("wait_for_text", args{"paneId": pane, "patterns": []string{"100%"}})
 	stop := r.waiting("wait_for_text", args{"paneId": pane, "patterns": []string{"done"}, "stop": []string{"error:", "fatal"}})
