@@ -5,10 +5,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // TestSystemdInstall: nothing runs until the first connection; then systemd knows
@@ -93,6 +95,19 @@ func (s *service) makeSession() *outlived {
 	return o
 }
 
+// goesOn says that the cursor is as good as before.
+func (o *outlived) goesOn() {
+	o.t.Helper()
+	c := o.bridge()
+	defer c.leave()
+	var got since
+	c.ok(&got, "capture_since", args{"paneId": o.pane, "cursor": o.cursor})
+	if got.Gap != nil || got.Text != "" {
+		o.t.Errorf("nothing was printed, and the cursor gives %+v", got)
+	}
+	o.cursor = got.Cursor
+}
+
 // lives says that the session is as it was, and that its ids and the cursor work.
 func (o *outlived) lives(when string) {
 	o.t.Helper()
@@ -139,7 +154,12 @@ func TestSystemdD10TmuxOutlivesTheService(t *testing.T) {
 	s.finds("control group", "ok", ".scope")
 	s.finds("exact read", "ok", "1 panes")
 	pid := s.mainPID()
+	// The next daemon can tell that nothing was printed if that is a second ago.
+	until(t, "the next second", func() bool {
+		return s.tmux("display-message", "-p", "-t", o.pane, "#{window_activity}") < strconv.FormatInt(time.Now().Unix(), 10)
+	})
 	s.systemctl("restart")
+	o.goesOn()
 	if next := s.mainPID(); next == pid || next == 0 {
 		t.Errorf("pid %d after %d", next, pid)
 	}

@@ -152,6 +152,7 @@ func (c *call) send(ctx context.Context, in input) (*typed, error) {
 			return err
 		}
 		c.echoes(t.panes, in.text)
+		g.unentered(in.text, in.enter || in.key != "")
 		if in.text != "" {
 			p, _ := g.model.Pane(in.pane)
 			t.line = longestLine(in.text) > longLine && lineMode(p.TTY)
@@ -175,14 +176,26 @@ func (c *call) place(ctx context.Context, id controlmode.PaneID) *state.Cursor {
 }
 
 // writeAt is write for the first line of an input: it also tells the place in
-// the pane's output just before it, nil if the output cannot be followed.
-func (g *guarded) writeAt(ctx context.Context, id controlmode.PaneID, cmds ...controlmode.Command) (*state.Cursor, error) {
+// the pane's output just before it, nil if the output cannot be followed. watched
+// is called if the output is followed only from then on.
+func (g *guarded) writeAt(ctx context.Context, id controlmode.PaneID, watched func(), cmds ...controlmode.Command) (*state.Cursor, error) {
 	at, err := g.call.table.mirror.WriteAt(ctx, g.look, id, cmds...)
 	if errors.Is(err, state.ErrNotFollowed) {
+		was := g.call.table.mirror.Watched(id)
 		at := g.call.place(ctx, id)
+		if !was {
+			watched()
+		}
 		return at, g.write(ctx, cmds...)
 	}
 	return &at, g.note(err)
+}
+
+// unentered has runs know a text that is about to be typed without Enter.
+func (g *guarded) unentered(text string, entered bool) {
+	for _, p := range g.panes {
+		g.call.table.mirror.Unentered(p, text, entered)
+	}
 }
 
 // echoes has waits know the echo of a text that is about to be typed (W01).
@@ -236,7 +249,8 @@ func (t *typed) write(ctx context.Context, g *guarded) error {
 
 // first sends the first line, and notes the place before it.
 func (t *typed) first(ctx context.Context, g *guarded, cmds []controlmode.Command) (err error) {
-	t.cursor, err = g.writeAt(ctx, t.pane, cmds...)
+	watched := func() { g.unentered(t.text, t.enter || t.key != "") }
+	t.cursor, err = g.writeAt(ctx, t.pane, watched, cmds...)
 	return err
 }
 

@@ -119,6 +119,7 @@ func (p *paste) run(ctx context.Context, c *call) error {
 			return nil
 		}
 		target, _ := g.model.Pane(p.pane)
+		c.table.mirror.Unentered(target, p.text, p.enter)
 		p.long = longestLine(p.text) > longLine && lineMode(target.TTY)
 		return p.write(ctx, g)
 	})

@@ -131,7 +131,8 @@ func TestRedactedRowsProperty(t *testing.T) {
 func TestRedactedAfterAFullRow(t *testing.T) {
 	r := testRedactor(t)
 	const width = 20
-	for _, p := range planted {
+	for _, p := range append(slices.Clone(planted), plant{"Bearer %s", "Q7zXw2VuT9sRq4PoN6mLk1"},
+		plant{"471108150:AA%s", "Zk39xQw7LmPv2Rt5NbHc8Yd1Fg6Sj4TuW"}) {
 		if strings.Contains(p.secret, "\n") {
 			continue // a key, which is of whole lines
 		}

@@ -54,9 +54,11 @@ type Output struct {
 	ends  []int64 // where the chunks end that came meanwhile: cursors may stand there
 	stale bool    // text must be started again before it is read
 
-	taps     []*tap // of runs in the pane
-	left     leftover
-	commands commandLog
+	taps []*tap // of runs in the pane
+	left leftover
+	// typedText is on the command line, as far as this daemon knows.
+	typedText unentered
+	commands  commandLog
 
 	counted int64 // bytes of memory, as last told
 

@@ -113,7 +113,8 @@ func TestPreflightAlone(t *testing.T) {
 // printed before; and an input that is not followed is not made.
 func TestWriteAt(t *testing.T) {
 	x := newTmux(t)
-	x.run("new-session", "-d", "-s", "main", "-x", "80", "-y", "24", "stty raw -echo; exec cat")
+	x.run("new-session", "-d", "-s", "main", "-x", "80", "-y", "24", "stty raw -echo; echo ready; exec cat")
+	until(t, "the program", func() bool { return strings.Contains(x.run("capture-pane", "-p", "-t", "%0"), "ready") })
 	m := x.mirror()
 	ctx := within(t)
 	type_ := func(text string) (Cursor, error) {

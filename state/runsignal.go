@@ -7,9 +7,10 @@ import (
 	"time"
 )
 
-// signalsBack is how long a shell may take, from the start mark on, to give the
-// command its own signals. Until then the wrapper's traps would take C-c for
-// nothing; and before the mark it would clear the line that is about to run.
+// signalsBack is how long a shell may take, from the start mark on, to start the
+// command's first program. While it starts one, or waits for one of the wrapper's,
+// it can take C-c for nothing (zsh, bash, mksh), which no mark and nothing in /proc
+// tells; and before the mark C-c would clear the line that is about to run.
 const signalsBack = 100 * time.Millisecond
 
 // AwaitSignals waits until a signal to a run would reach its command, or it has

@@ -2,6 +2,8 @@ package state
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -44,4 +46,42 @@ func TestAwaitSignals(t *testing.T) {
 		}
 		time.Sleep(time.Minute) // what was begun goes on
 	})
+}
+
+// TestInterruptAtTheStart: C-c ends a command that has just begun, in every shell,
+// also in a fish whose configuration takes long.
+func TestInterruptAtTheStart(t *testing.T) {
+	onLinux(t)
+	x := newTmux(t).start()
+	m := x.runMirror()
+	shells := plainShells(t)
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "fish"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "fish", "config.fish"), "sleep 0.5\n")
+	shells["slow fish"] = "env XDG_CONFIG_HOME=" + dir + " fish"
+	for shell, command := range shells {
+		t.Run(string(shell), func(t *testing.T) {
+			need(t, command)
+			if shell == "slow fish" {
+				need(t, "fish")
+			}
+			x := &testTmux{t: t, bin: x.bin, sock: x.sock, m: x.m}
+			id := x.window(command)
+			for range 3 {
+				m.awaitFor(t, id, WaitsPrompt)
+				run := x.begin(m, id, RunOptions{Command: "/bin/sleep 1000"})
+				m.awaitRunState(t, run, "begun", began)
+				if _, err := m.AwaitSignals(within(t), run); err != nil {
+					t.Fatal(err)
+				}
+				x.keys(id, "C-c")
+				if v := m.awaitRunState(t, run, "ended", ended); v.State != RunCompleted {
+					t.Fatalf("%+v", v)
+				}
+			}
+			x.run("kill-pane", "-t", id.String())
+		})
+	}
 }

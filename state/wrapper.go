@@ -58,9 +58,11 @@ func record(printf, variable, path string) string {
 }
 
 // wrapSubshell is the form for shells like sh. The outer shell remembers $? and
-// the options, outlives signals, and prints both marks; the subshell in
+// the options, outlives signals, and prints the end mark; the subshell in
 // it gives the command the signals, $? and options that it would have had if
-// typed. Everything is one logical line: set -v prints it before the first mark.
+// typed. It prints the start mark once the signals are back: what is sent after
+// that does not meet the traps of the outer one. Everything is one
+// logical line: set -v prints it before the first mark.
 func wrapSubshell(s Shell, id, path, command string) staged {
 	printf, outer, inner := `\command printf`, ``, `\trap - 2 3 15;`
 	switch s {
@@ -73,7 +75,7 @@ func wrapSubshell(s Shell, id, path, command string) staged {
 	v := "_t" + id
 	var b strings.Builder
 	b.WriteString(`{ ` + v + `="$? $-";\set +ex;} 2>/dev/null;` + outer + `\trap : 2 3 15;`)
-	b.WriteString(printf + ` '` + startMark(id) + `';(` + inner)
+	b.WriteString(`(` + inner + printf + ` '` + startMark(id) + `';`)
 	b.WriteString(`case "$` + v + `" in *' '*x*) \set -x;;esac;`)
 	b.WriteString(`case "$` + v + `" in *' '*e*) \set -e;;*) (\exit "${` + v + `%% *}");;esac;`)
 	b.WriteString(`\eval '` + singleQuoted(command) + "\n" + `');` + v + `=$?;`)
@@ -82,11 +84,12 @@ func wrapSubshell(s Shell, id, path, command string) staged {
 	return staged{line: ` (\. ` + path + `)`, file: b.String()}
 }
 
-// wrapFish runs the command in a new fish: fish has no subshell.
+// wrapFish runs the command in a new fish: fish has no subshell. It prints the
+// start mark itself, as it takes no signal for its own while it starts.
 func wrapFish(id, path, command string) staged {
 	return staged{
 		line: ` begin;sh ` + path + `;end`,
-		file: `trap : 2 3 15;printf '` + startMark(id) + `';(trap - 2 3 15;exec fish -c 'source ` + path + `.c');s=$?;` +
+		file: `trap : 2 3 15;(trap - 2 3 15;exec fish -c 'builtin printf "` + startMark(id) + `";source ` + path + `.c');s=$?;` +
 			record("printf", "s", path) + `printf '` + endMark(id) + `' "$s";exit "$s"` + "\n",
 		more: command + "\n",
 	}

@@ -11,7 +11,7 @@ func TestWrapTexts(t *testing.T) {
 	const id, path = "1a2b3c4d", "/run/user/1000/tmcp/1a2b3c4d"
 	const marks = `printf '\033]133;`
 	posix := func(printf, outer, inner string) string {
-		return `{ _t1a2b3c4d="$? $-";\set +ex;} 2>/dev/null;` + outer + `\trap : 2 3 15;` + printf + ` '\033]133;C;aid=1a2b3c4d\007';(` + inner +
+		return `{ _t1a2b3c4d="$? $-";\set +ex;} 2>/dev/null;` + outer + `\trap : 2 3 15;(` + inner + printf + ` '\033]133;C;aid=1a2b3c4d\007';` +
 			`case "$_t1a2b3c4d" in *' '*x*) \set -x;;esac;case "$_t1a2b3c4d" in *' '*e*) \set -e;;*) (\exit "${_t1a2b3c4d%% *}");;esac;` +
 			`\eval 'echo '\''hi'\''` + "\n" + `');_t1a2b3c4d=$?;{ ` + printf + ` '%s\n' "$_t1a2b3c4d" >|` + path + `.s;} 2>/dev/null;` +
 			printf + ` '\033]133;D;%s;aid=1a2b3c4d\007' "$_t1a2b3c4d";\exit "$_t1a2b3c4d"` + "\n"
@@ -29,7 +29,7 @@ func TestWrapTexts(t *testing.T) {
 		{ShellMksh, ` (\. ` + path + `)`, plain, ``},
 		{
 			ShellFish, ` begin;sh ` + path + `;end`,
-			`trap : 2 3 15;printf '\033]133;C;aid=1a2b3c4d\007';(trap - 2 3 15;exec fish -c 'source ` + path + `.c');s=$?;` +
+			`trap : 2 3 15;(trap - 2 3 15;exec fish -c 'builtin printf "\033]133;C;aid=1a2b3c4d\007";source ` + path + `.c');s=$?;` +
 				`{ printf '%s\n' "$s" >|` + path + `.s;} 2>/dev/null;printf '\033]133;D;%s;aid=1a2b3c4d\007' "$s";exit "$s"` + "\n",
 			"echo 'hi'\n",
 		},

@@ -38,3 +38,20 @@ func (t *Transcript) CommandLine() (text string, row uint64, ok bool) {
 	}
 	return readText(string(typed[min(skip, len(typed)):]), true), row, true
 }
+
+// BeforeCursor is what stands before the cursor on its line, wrapped rows joined,
+// and the id of the row where that begins. ok is false while a full-screen program
+// has the screen.
+func (t *Transcript) BeforeCursor() (text string, row uint64, ok bool) {
+	if t.alternate {
+		return "", 0, false
+	}
+	above := t.history.len()
+	l := t.newsAt(above + t.cy)
+	var raw []byte
+	for i := l.from; i < above+t.cy; i++ {
+		raw = append(raw, t.rawText(i)...)
+	}
+	raw = t.appendRaw(raw, t.rows[t.cy], t.cx)
+	return readText(string(raw), true), t.view(l.from).id, true
+}
