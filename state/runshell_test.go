@@ -285,3 +285,36 @@ func quoteFor(s Shell, w string) string {
 	}
 	return "'" + singleQuoted(w) + "'"
 }
+
+// TestRunLeavesOnlyItsLine: the screen after a run shows the typed line behind the
+// prompt, the output, and the next prompt; nothing else, in every configuration of
+// every shell.
+func TestRunLeavesOnlyItsLine(t *testing.T) {
+	eachShell(t, func(t *testing.T, x *testTmux, m *Mirror, _ Shell, _ string, id controlmode.PaneID) {
+		screen := func() []string {
+			return strings.Split(strings.TrimRight(x.run("capture-pane", "-p", "-J", "-t", id.String()), " \n"), "\n")
+		}
+		m.awaitFor(t, id, WaitsPrompt)
+		x.does(m, id, "true") // what a shell says at its start has been said
+		for range 2 {
+			m.awaitFor(t, id, WaitsPrompt)
+			var before []string
+			until(t, "the prompt", func() bool { // it may be drawn more than once
+				last := before
+				before = screen()
+				return strings.Join(last, "\n") == strings.Join(before, "\n") && !strings.Contains(before[len(before)-1], m.RunDir())
+			})
+			v, _ := x.finish(m, x.begin(m, id, RunOptions{Command: "echo one; echo two"}))
+			prompt := before[len(before)-1]
+			typed := prompt + "  (\\. " + filepath.Join(m.RunDir(), v.ID) + ")"
+			if v.Shell == ShellFish {
+				typed = prompt + "  begin;sh " + filepath.Join(m.RunDir(), v.ID) + ";end"
+			}
+			want := strings.Join(append(before[:len(before)-1:len(before)-1], typed, "one", "two", prompt), "\n")
+			until(t, "the next prompt", func() bool { s := screen(); return s[len(s)-1] == prompt })
+			if got := strings.Join(screen(), "\n"); got != want {
+				t.Errorf("the screen is\n%s\nwant\n%s", got, want)
+			}
+		}
+	})
+}

@@ -59,7 +59,10 @@ func TestInterruptAtTheStart(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dir, "fish"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(dir, "fish", "config.fish"), "sleep 0.5\n")
+	// A loop of its own can be interrupted, and then fish goes on with the command.
+	here, on := filepath.Join(dir, "here"), filepath.Join(dir, "on")
+	write(t, on, "")
+	write(t, filepath.Join(dir, "fish", "config.fish"), "echo >"+here+"\nwhile not test -e "+on+"; end\n")
 	shells["slow fish"] = "env XDG_CONFIG_HOME=" + dir + " fish"
 	for shell, command := range shells {
 		t.Run(string(shell), func(t *testing.T) {
@@ -71,7 +74,18 @@ func TestInterruptAtTheStart(t *testing.T) {
 			id := x.window(command)
 			for range 3 {
 				m.awaitFor(t, id, WaitsPrompt)
+				if shell == "slow fish" {
+					if err := errors.Join(os.Remove(here), os.Remove(on)); err != nil {
+						t.Fatal(err)
+					}
+				}
 				run := x.begin(m, id, RunOptions{Command: "/bin/sleep 1000"})
+				if shell == "slow fish" {
+					until(t, "the configuration", func() bool { _, err := os.Stat(here); return err == nil })
+					if v, _, err := m.RunNow(run); err == nil && !began(v) { // else it counts as begun already
+						write(t, on, "")
+					}
+				}
 				m.awaitRunState(t, run, "begun", began)
 				if _, err := m.AwaitSignals(within(t), run); err != nil {
 					t.Fatal(err)
