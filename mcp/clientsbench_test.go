@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -150,16 +151,22 @@ const bareInFlight = 10
 
 // bareClient only counts the lines and bytes of its answers.
 type bareClient struct {
-	net.Conn
-	buf    []byte
+	*net.UnixConn
+	raw    syscall.RawConn
 	calls  []byte // as many as are made at a time
 	answer int    // bytes of their answers
 }
 
+// bareBuffers are what clients read into, one at a time: with one for each the
+// many would spend their time on the cold memory of their own.
+var bareBuffers = sync.Pool{New: func() any { return new([64 << 10]byte) }}
+
 func dialBare(path string) *bareClient {
 	nc, err := net.Dial("unix", path)
 	check(err)
-	c := &bareClient{Conn: nc, buf: make([]byte, 16<<10)}
+	c := &bareClient{UnixConn: nc.(*net.UnixConn)}
+	c.raw, err = c.SyscallConn()
+	check(err)
 	_, err = io.WriteString(c, initialize+"\n"+`{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n")
 	check(err)
 	c.read(1)
@@ -188,12 +195,24 @@ func (c *bareClient) burst() {
 
 // read reads some lines, to the end of the last, and gives their length in bytes.
 func (c *bareClient) read(lines int) (size int) {
-	for lines > 0 {
-		n, err := c.Conn.Read(c.buf)
-		check(err)
-		size += n
-		lines -= bytes.Count(c.buf[:n], []byte("\n"))
-	}
+	err := c.raw.Read(func(fd uintptr) bool {
+		buf := bareBuffers.Get().(*[64 << 10]byte)
+		defer bareBuffers.Put(buf)
+		for lines > 0 {
+			n, err := unix.Read(int(fd), buf[:])
+			if err == unix.EAGAIN {
+				return false // and is called again when there is more
+			}
+			if err == nil && n == 0 {
+				err = io.ErrUnexpectedEOF
+			}
+			check(err)
+			size += n
+			lines -= bytes.Count(buf[:n], []byte("\n"))
+		}
+		return true
+	})
+	check(err)
 	return size
 }
 

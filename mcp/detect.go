@@ -16,11 +16,20 @@ type detector struct {
 	// fits decides where an expression cannot, nil for always.
 	fits func(string) bool
 
-	starts   []string // words of which it begins with one; the expression is of the rest, anchored
-	needs    string   // is in all that it finds
-	words    []string // one is in all that it finds, in whatever case
-	oneLine  bool     // what it finds lies in one line
-	lastLine bool     // what it finds lies in the last line
+	starts   []string       // words of which it begins with one; the expression is of the rest, anchored
+	needs    string         // is in all that it finds
+	words    []string       // one is in all that it finds, in whatever case
+	oneLine  bool           // what it finds lies in one line
+	lastLine bool           // what it finds lies in the last line
+	here     *regexp.Regexp // of an expression for what begins with a word: the same, anchored
+	ends     bool           // what that finds ends with the text
+}
+
+// atWord makes a detector one of what begins with a word.
+func (d detector) atWord(expr string) detector {
+	d.Regexp, d.here = regexp.MustCompile(`\b(?:`+expr+`)`), regexp.MustCompile(`\A(?:`+expr+`)`)
+	d.ends = strings.HasSuffix(expr, `\z`)
+	return d
 }
 
 // secretName is what the names of secrets have in them.
@@ -78,11 +87,11 @@ var detectors = func() []detector {
 		{Regexp: regexp.MustCompile(`(?m)(?:^[ \t|]*[A-Za-z0-9+/=]{1,80}[ \t|]*\n)*^[ \t|]*-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----`), needs: "-----END "},
 		// A line of a key without the rest of it, such as the only one on a page.
 		{Regexp: regexp.MustCompile(`(?m)^[ \t|]*([A-Za-z0-9+/]{40,}={0,2})[ \t|]*$`), group: 1, fits: mixed},
-		{Regexp: regexp.MustCompile(`(?i)\bauthorization["']?\s*[:=]\s*["']?(?:bearer|basic|token)\s+([A-Za-z0-9._~+/=-]{6,})`), group: 1, words: []string{"authorization"}},
-		{Regexp: regexp.MustCompile(`(?i)\bbearer\s+([A-Za-z0-9._~+/=-]{16,})`), group: 1, words: []string{"bearer"}},
-		{Regexp: regexp.MustCompile(`\b[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@]*:([^\s/@]{3,})@`), group: 1, needs: "://"},
+		detector{group: 1, words: []string{"authorization"}}.atWord(`(?i)authorization["']?\s*[:=]\s*["']?(?:bearer|basic|token)\s+([A-Za-z0-9._~+/=-]{6,})`),
+		detector{group: 1, words: []string{"bearer"}}.atWord(`(?i)bearer\s+([A-Za-z0-9._~+/=-]{16,})`),
+		detector{group: 1, needs: "://"}.atWord(`[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@]*:([^\s/@]{3,})@`),
 		{Regexp: regexp.MustCompile(`https://hooks\.slack\.com/services/([A-Za-z0-9/]{20,})`), group: 1},
-		{Regexp: regexp.MustCompile(`\b[0-9]{8,10}:AA[A-Za-z0-9_-]{33}`), needs: ":AA"},
+		detector{needs: ":AA"}.atWord(`[0-9]{8,10}:AA[A-Za-z0-9_-]{33}`),
 		{Regexp: regexp.MustCompile(`(?i)` + secretName + `[A-Za-z0-9_-]*["']?[ \t]*[:=][ \t]*["']?([^\s"']{6,})`), group: 1, words: secretWords, oneLine: true},
 	}
 	for _, t := range tokens {
@@ -105,10 +114,10 @@ var beginnings = func() []detector {
 	return []detector{
 		{Regexp: regexp.MustCompile(`\A[A-Za-z0-9._/+=-]*\z`), starts: starts, lastLine: true},
 		{Regexp: regexp.MustCompile(`(?i)` + secretName + `[A-Za-z0-9_-]*["']?[ \t]*[:=][ \t]*["']?([^\s"']+)\z`), group: 1, lastLine: true},
-		{Regexp: regexp.MustCompile(`(?i)\b(?:bearer|basic)\s+([A-Za-z0-9._~+/=-]{4,})\z`), group: 1},
-		{Regexp: regexp.MustCompile(`\b[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@]*:([^\s/@]+)\z`), group: 1, lastLine: true},
+		detector{group: 1}.atWord(`(?i)(?:bearer|basic)\s+([A-Za-z0-9._~+/=-]{4,})\z`),
+		detector{group: 1, lastLine: true}.atWord(`[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@]*:([^\s/@]+)\z`),
 		{Regexp: regexp.MustCompile(`https://hooks\.slack\.com/services/([A-Za-z0-9/]+)\z`), group: 1, lastLine: true},
-		{Regexp: regexp.MustCompile(`\b[0-9]{8,10}:AA[A-Za-z0-9_-]*\z`), lastLine: true},
+		detector{lastLine: true}.atWord(`[0-9]{8,10}:AA[A-Za-z0-9_-]*\z`),
 		{Regexp: regexp.MustCompile(`-----BEGIN [A-Z0-9 -]*\z`), lastLine: true},
 		{Regexp: regexp.MustCompile(`(?m)(?:^[ \t|]*[A-Za-z0-9+/=]{1,80}[ \t|]*\n)+^[ \t|]*-----E[A-Z0-9 -]*\z`), needs: "-----E"},
 		{Regexp: regexp.MustCompile(`(?m)^[ \t|]*([A-Za-z0-9+/]{24,})\z`), group: 1, fits: mixed, lastLine: true},
@@ -141,26 +150,44 @@ func (d *detector) find(all []span, text string, cuts []int) []span {
 	case d.oneLine:
 		at := 0
 		for line := range strings.Lines(text) {
-			all = d.findIn(all, text, at, at+len(line))
+			all = d.findIn(all, text, nil, at, at+len(line))
 			at += len(line)
 		}
 		return all
 	case d.lastLine:
-		return d.findIn(all, text, strings.LastIndexByte(text, '\n')+1, len(text))
+		return d.findIn(all, text, cuts, strings.LastIndexByte(text, '\n')+1, len(text))
 	}
-	return d.findIn(all, text, 0, len(text))
+	return d.findIn(all, text, cuts, 0, len(text))
 }
 
+// farthest is how far a secret that begins where lines were put together is looked
+// for, in bytes.
+const farthest = 4 << 10
+
 // findIn appends what the expression finds in a part of a text.
-func (d *detector) findIn(all []span, text string, from, to int) []span {
+func (d *detector) findIn(all []span, text string, cuts []int, from, to int) []span {
 	part := text[from:to]
 	if !strings.Contains(part, d.needs) || !d.hasWord(part) {
 		return all
 	}
-	for _, m := range d.FindAllStringSubmatchIndex(part, -1) {
-		s := span{from + m[2*d.group], from + m[2*d.group+1]}
+	add := func(at int, m []int) {
+		s := span{at + m[2*d.group], at + m[2*d.group+1]}
 		if s.from < s.to && (d.fits == nil || d.fits(text[s.from:s.to])) && text[s.from:s.to] != redacted {
 			all = append(all, s)
+		}
+	}
+	for _, m := range d.FindAllStringSubmatchIndex(part, -1) {
+		add(from, m)
+	}
+	if d.here == nil {
+		return all
+	}
+	for _, cut := range cuts {
+		if cut <= from || cut >= to || !wordByte(text[cut-1]) || d.ends && to-cut > farthest {
+			continue
+		}
+		if m := d.here.FindStringSubmatchIndex(text[cut:min(cut+farthest, to)]); m != nil {
+			add(cut, m)
 		}
 	}
 	return all

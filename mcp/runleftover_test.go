@@ -24,10 +24,19 @@ func TestRunFindsOwnText(t *testing.T) {
 			pane := r.shellPane(shell)
 			id, _ := controlmode.ParsePaneID(pane)
 			line := func() string { return r.tmux("capture-pane", "-p", "-t", pane) }
-			prompt := func() {
+			caught := func() { // the daemon has what tmux shows
+				if _, err := r.table.mirror.Place(t.Context(), id); err != nil {
+					t.Fatal(err)
+				}
+			}
+			prompt := func() { // read, and drawn: fish moves the cursor about before
 				ctx, cancel := context.WithTimeout(context.Background(), patience)
 				defer cancel()
 				r.table.mirror.AwaitWaiting(ctx, id, patience, func(w state.Waiting) bool { return w.For == state.WaitsPrompt && w.Settled })
+				r.until(func() bool {
+					s := strings.TrimSpace(line())
+					return s != "" && strings.ContainsAny(s[len(s)-1:], "#$%>")
+				})
 			}
 			left := func(text string) {
 				t.Helper()
@@ -45,22 +54,23 @@ func TestRunFindsOwnText(t *testing.T) {
 				func() { r.tmux("send-keys", "-t", pane, "C-c") }, // a person
 				func() { r.tmux("send-keys", "-t", pane, "Enter") },
 			} {
+				prompt()
+				if n > 0 { // at first nobody watches the pane
+					caught()
+				}
 				text := fmt.Sprintf("echo left %d", n)
 				r.ok("send_keys", args{"paneId": pane, "keys": "echo", "enter": false})
 				r.until(func() bool { return strings.HasSuffix(strings.TrimSpace(line()), "echo") })
-				if _, err := r.table.mirror.Place(t.Context(), id); err != nil { // the daemon has it, too
-					t.Fatal(err)
-				}
+				caught()
 				r.ok([]string{"send_keys", "paste_text", "send_keys"}[n], args{"paneId": pane, []string{"keys", "text", "keys"}[n]: text[4:], "enter": false})
 				r.until(func() bool { return strings.HasSuffix(strings.TrimSpace(line()), text) })
-				left(text)
+				left(text[len("echo "):]) // at least what was typed last
 				clears()
 				r.until(func() bool { return !strings.HasSuffix(strings.TrimSpace(line()), text) })
 				prompt()
 				if v := r.runs(pane, "echo on"); v["output"] != "on\n" {
 					t.Fatalf("%v", v)
 				}
-				prompt()
 			}
 			r.tmux("kill-pane", "-t", pane)
 		})
