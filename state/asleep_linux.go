@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -81,6 +82,18 @@ func (s *sleeper) asleep() bool {
 		}
 	}
 	return false
+}
+
+// await waits for the server to sleep, at most so long. Others get the processor
+// meanwhile, the server among them.
+func (s *sleeper) await(most time.Duration) bool {
+	for begin := time.Now(); !s.asleep(); {
+		if s == nil || time.Since(begin) > most {
+			return false
+		}
+		unix.Syscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+	}
+	return true
 }
 
 func (s *sleeper) close() {

@@ -1,5 +1,7 @@
 package state
 
+import "time"
+
 // sure is what was found out when a pane was last asked about on the client that
 // receives its output: the pane was alive, in the client's session, and its
 // transcript agreed with its grid.
@@ -25,6 +27,10 @@ func (o *Output) still(s *stream) (pid int, ok bool) {
 	return k.pid, k.s == s && k.told == s.told.Load() && k.offset == o.ring.end && k.pid == o.pid && o.open && o.held < 0 && !o.stale
 }
 
+// sleepPatience is how long a server may take to finish what it is about: less than
+// it takes to ask it.
+const sleepPatience = 40 * time.Microsecond
+
 // watchSleep begins to look at the server's process, until the client has ended.
 func (s *stream) watchSleep() {
 	s.sleep.Store(watchSleep(s.server.ID.PID, s.proc.Terminal()))
@@ -47,7 +53,7 @@ func (s *stream) watchSleep() {
 // false may also mean that it cannot be told: not on Linux, with a Pipe, or if tmux
 // is in another process namespace.
 func (s *stream) still(out *Output) bool {
-	if _, ok := out.still(s); !ok || !s.sleep.Load().asleep() || !s.proc.Drained() {
+	if _, ok := out.still(s); !ok || !s.sleep.Load().await(sleepPatience) || !s.proc.Drained() {
 		return false
 	}
 	pid, ok := out.still(s) // what was told until then

@@ -163,7 +163,7 @@ func (t *Transcript) tell(lines []line, offset int64, first bool) []told {
 				from, skip, continues = p.row, p.skip, true
 			}
 		}
-		text := t.lineText(*l, from, skip)
+		text := t.lineText(l, from, skip)
 		if l.cutAt > 0 {
 			text = t.rowsText(from, l.cutAt, skip)
 		} else if i < len(lines)-1 || t.finished(*l) && !l.open {
@@ -257,7 +257,7 @@ func (t *Transcript) continued(l line, offset int64) (place, bool) {
 // and the offset of the last of their changes. Lines that changed by the same
 // byte are not parted, so a page may be longer than asked for.
 func (t *Transcript) oldest(lines []line, offset int64, opt SinceOptions, d *Delta) []line {
-	size := func(l line) int { return len(t.lineText(l, l.from, 0)) + 1 }
+	size := func(l line) int { return len(t.lineText(&l, l.from, 0)) + 1 }
 	total := 0
 	for _, l := range lines {
 		total += size(l)

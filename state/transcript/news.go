@@ -61,7 +61,7 @@ func (t *Transcript) asLine(l line) Line {
 
 func (t *Transcript) cursorText(l line) string {
 	if last := l.to - 1 - t.history.len(); last < 0 || t.alternate || last != t.cy {
-		return t.lineText(l, l.from, 0)
+		return t.lineText(&l, l.from, 0)
 	}
 	var b []byte
 	for i := l.from; i < l.to-1; i++ {

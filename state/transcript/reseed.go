@@ -147,7 +147,7 @@ func (t *Transcript) knownLines() []known {
 		lines = t.placeOrphans(lines, slices.Clone(t.orphans))
 	}
 	for _, l := range lines {
-		out = append(out, known{line: l, text: t.lineText(l, l.from, 0)})
+		out = append(out, known{line: l, text: t.lineText(&l, l.from, 0)})
 	}
 	return out
 }

@@ -113,6 +113,14 @@ func (t *Transcript) lineAt(i int) line { return t.lineWithin(i, math.MaxInt) }
 // lineWithin is the logical line around a row, or the part of it that is no more
 // than so many rows away.
 func (t *Transcript) lineWithin(i, most int) line {
+	if i < t.history.len() { // most are one row in history
+		if p := t.history.at(i); !p.wrapped && (i == 0 || !t.history.at(i-1).wrapped) {
+			return line{
+				from: i, to: i + 1, id: p.id, news: max(p.changed, p.endedAt()), changed: p.changed,
+				blank: trimBlanks(p.text) == "",
+			}
+		}
+	}
 	l := line{from: i, to: i + 1}
 	for l.from > 0 && i-l.from < most && t.wraps(l.from-1) {
 		l.from--
@@ -148,7 +156,7 @@ func (t *Transcript) blankRows(from, to int) bool {
 
 // lineText is a line's text from a row and a byte in it on, as a person reads
 // it, without trailing blanks.
-func (t *Transcript) lineText(l line, from, skip int) string {
+func (t *Transcript) lineText(l *line, from, skip int) string {
 	if l.orphan != nil {
 		return l.orphan.text
 	}
@@ -204,7 +212,7 @@ func (t *Transcript) Lines(yield func(Line) bool) {
 	}
 	for i := 0; i < n; {
 		l := t.lineAt(i)
-		if !yield(Line{ID: l.id, Offset: l.changed, Text: t.lineText(l, l.from, 0), Finished: t.finished(l)}) {
+		if !yield(Line{ID: l.id, Offset: l.changed, Text: t.lineText(&l, l.from, 0), Finished: t.finished(l)}) {
 			return
 		}
 		i = l.to
