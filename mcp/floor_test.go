@@ -86,6 +86,7 @@ func benchFormat(words, texts string) string {
 
 // beside is the daemon, in this process, and what it is compared with.
 type beside struct {
+	log  *zap.Logger
 	rig  *rig
 	call *wire
 	bare *controlmode.Process
@@ -105,7 +106,7 @@ func newBeside(b *testing.B) *beside {
 	b.Cleanup(func() { null.Close() })
 	log := zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), zapcore.AddSync(null), zap.InfoLevel))
 	path := benchServe(b, newServer(Config{Log: log}, r.table))
-	f := &beside{rig: r, call: benchDial(b, path), bare: benchAttach(b, r)}
+	f := &beside{log: log, rig: r, call: benchDial(b, path), bare: benchAttach(b, r)}
 	exchange(f.call, benchCall("get_server_info", args{})) // the daemon is attached
 	return f
 }
@@ -201,7 +202,8 @@ func (f *beside) measure(b *testing.B, name string, call, one []byte, commands .
 	})
 }
 
-// noop serves a tool that does nothing and gives the result in a line.
+// noop serves a tool that does nothing and gives the result in a line, its calls
+// logged as all are.
 func (f *beside) noop(b *testing.B, line []byte) *wire {
 	var m struct {
 		Result struct {
@@ -214,7 +216,7 @@ func (f *beside) noop(b *testing.B, line []byte) *wire {
 	if err := json.Unmarshal(line, &m); err != nil || m.Result.IsError || len(m.Result.Content) != 1 {
 		b.Fatalf("not an answer: %s", line)
 	}
-	return benchDial(b, benchServe(b, newServer(Config{}, &noop{&toolResult{
+	return benchDial(b, benchServe(b, newServer(Config{Log: f.log}, &noop{&toolResult{
 		Text: m.Result.Content[0].Text, Structured: m.Result.StructuredContent, Meta: m.Result.Meta,
 	}})))
 }

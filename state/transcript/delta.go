@@ -93,6 +93,9 @@ func (t *Transcript) since(offset int64, opt SinceOptions) (Delta, []told) {
 	}
 	d.Text, d.Lines = b.String(), len(tell)
 	d.ContinuesLine = len(tell) > 0 && tell[0].continues
+	if cap(tell) <= maxScratch {
+		t.scratchTold = tell
+	}
 	if !opt.Oldest {
 		cutFront(&d, opt.MaxBytes)
 	}
@@ -107,7 +110,8 @@ type told struct {
 	continues bool
 }
 
-// maxScratch is up to how many lines the memory for a list of them is kept.
+// maxScratch is up to how many lines the memory for a list of them is kept, and for
+// their texts, which history holds as well.
 const maxScratch = 1024
 
 // newsAfter lists the lines to tell, in the order of the rows, until it is called
@@ -153,7 +157,7 @@ func (t *Transcript) newsAfter(after int64) []line {
 // tell renders lines for a reader at an offset. first tells that none were left out
 // before them.
 func (t *Transcript) tell(lines []line, offset int64, first bool) []told {
-	out := make([]told, 0, len(lines))
+	out := slices.Grow(t.scratchTold[:0], len(lines))
 	for i := range lines {
 		l := &lines[i]
 		from, skip := l.from, 0

@@ -74,6 +74,7 @@ type Transcript struct {
 	scratch      []cell
 	scratchText  []byte
 	scratchLines []line
+	scratchTold  []told
 	clusterText  []byte
 	run          []byte
 }

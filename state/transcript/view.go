@@ -64,7 +64,8 @@ func (t *Transcript) rawText(i int) string {
 		return t.history.at(i).text
 	}
 	r := t.main()[i-t.history.len()]
-	return string(t.appendRaw(nil, r, r.used))
+	t.scratchText = t.appendRaw(t.scratchText[:0], r, r.used)
+	return string(t.scratchText)
 }
 
 // nextNews is the first row from i on with news after an offset, or rowCount.
