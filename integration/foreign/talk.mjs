@@ -192,6 +192,7 @@ const checks = {
     await call("list_sessions", {}); // read after the wait, so that has begun
     stop.abort(new Error("changed our mind"));
     await rejected;
+    await call("list_sessions", {}); // read after the cancellation, which is then known
     tmux("send-keys", "-t", cat, `${kind}-${way}`, "Enter"); // would end the wait
     const after = await call("capture_since", { paneId: cat, cursor: seed.cursor, waitMs: 20000 });
     assert.notEqual(after.structuredContent.text, "");
